@@ -1,0 +1,118 @@
+"""The admin endpoint of a node: health, metrics and the state of the cluster, over HTTP, to be read only.
+
+`/v1/cluster` has the shape of `penstock cluster status --json`. Gateway and console ask it for what the
+Kafka protocol does not tell, such as the pid of a broker.
+"""
+
+from __future__ import annotations
+
+import os
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.broker.exposition import exposition
+from penstock.broker.http import (
+    HttpError,
+    HttpServer,
+    Request,
+    Response,
+    json_response,
+    text_response,
+)
+from penstock.broker.server import bind
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+    from penstock.metadata.image import BrokerImage, TopicImage
+
+HOME: Final = """\
+This is the admin endpoint of a Penstock node. Kafka clients connect to another port.
+
+/healthz      the process is alive
+/readyz       it serves clients
+/metrics      counters and gauges, for Prometheus
+/v1/cluster   brokers, topics and partitions, as JSON
+"""
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+ROLES: Final = ("broker", "controller")
+
+
+class AdminServer:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._server = HttpServer(self.answer)
+
+    async def start(self) -> str:
+        """Serve; returns the address. OSError if the port is taken."""
+        config = self._broker.config
+        assert config.http_port is not None
+        listening = bind(config.host, config.http_port)
+        port = listening.getsockname()[1]
+        await self._server.listen(listening)
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        return f"http://{host}:{port}"
+
+    async def stop(self) -> None:
+        await self._server.close()
+
+    def answer(self, request: Request) -> Response:
+        match request.path:
+            case "/":
+                return text_response(HOME)
+            case "/healthz":
+                return json_response({"status": "success"})
+            case "/readyz":
+                return self._readiness()
+            case "/metrics":
+                return text_response(exposition(self._broker), METRICS_TYPE)
+            case "/v1/cluster":
+                return json_response(cluster_status(self._broker))
+            case _:
+                raise HttpError(HTTPStatus.NOT_FOUND, "there is nothing here; GET / lists what is")
+
+    def _readiness(self) -> Response:
+        """Not ready while a partition refuses writes: whoever looks should hear of a failing disk."""
+        broken = [f"{each.topic}-{each.index}" for each in self._broker.partitions if each.log.error]
+        if not broken:
+            return json_response({"status": "success"})
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"read-only after a disk error: {broken[0]}{more}")
+
+
+def cluster_status(broker: Broker) -> dict[str, Any]:
+    image = broker.controller.image
+    return {
+        "cluster_id": broker.cluster_id,
+        "controller": broker.config.node_id,
+        "brokers": [broker_status(each, broker) for _, each in sorted(image.brokers.items())],
+        "topics": [topic_status(image.topics[name], broker) for name in sorted(image.topics)],
+    }
+
+
+def broker_status(image: BrokerImage, broker: Broker) -> dict[str, Any]:
+    itself = image.id == broker.config.node_id
+    return {
+        "id": image.id,
+        "host": image.host,
+        "port": image.port,
+        "pid": os.getpid() if itself else None,
+        "state": "fenced" if image.fenced else "running",
+        "roles": list(ROLES),
+    }
+
+
+def topic_status(topic: TopicImage, broker: Broker) -> dict[str, Any]:
+    partitions = []
+    for index, image in sorted(topic.partitions.items()):
+        local = broker.partitions.get(topic.name, index)
+        partitions.append(
+            {
+                "partition": index,
+                "leader": image.leader,
+                "leader_epoch": image.leader_epoch,
+                "replicas": list(image.replicas),
+                "isr": list(image.isr),
+                "high_watermark": local.high_watermark if local is not None else None,
+            }
+        )
+    return {"name": topic.name, "partitions": partitions}

@@ -1,0 +1,118 @@
+"""The metrics of a node in Prometheus' text format, version 0.0.4.
+
+    # HELP name what it is
+    # TYPE name counter|gauge
+    name{label="value"} number
+
+Counters are kept where things happen (`metrics.py`); everything else is read off when somebody asks.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.broker.broker import Broker
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric: its samples differ in the value of one label, or there is one sample and no label."""
+
+    name: str
+    kind: str
+    help: str
+    samples: tuple[tuple[str, float], ...]
+    label: str | None = None
+
+
+def exposition(broker: Broker) -> str:
+    return render((*request_families(broker), *log_families(broker), *process_families(broker)))
+
+
+def render(families: Iterable[Family]) -> str:
+    lines = []
+    for family in families:
+        lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
+        for value, number in family.samples:
+            label = f'{{{family.label}="{escape(value)}"}}' if family.label else ""
+            lines.append(f"{family.name}{label} {number!r}")
+    return "\n".join(lines) + "\n"
+
+
+def escape(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def counter(name: str, value: float, text: str) -> Family:
+    return Family(f"{name}_total", "counter", text, (("", value),))
+
+
+def gauge(name: str, value: float, text: str) -> Family:
+    return Family(name, "gauge", text, (("", value),))
+
+
+def request_families(broker: Broker) -> Iterator[Family]:
+    metrics = broker.metrics
+    names = {handler.key: handler.function.__name__ for handler in broker.registry}
+    by_api = tuple((names.get(key, str(key)), count) for key, count in sorted(metrics.requests.items()))
+    yield Family("penstock_requests_total", "counter", "Requests received, by API.", by_api, "api")
+    yield gauge("penstock_connections", broker.connection_count, "Open connections of Kafka clients.")
+    yield counter(
+        "penstock_connections_failed",
+        metrics.connections_failed,
+        "Connections closed because of what the peer sent.",
+    )
+    yield counter("penstock_received_bytes", metrics.bytes_in, "Bytes received from Kafka clients.")
+    yield counter("penstock_sent_bytes", metrics.bytes_out, "Bytes sent to Kafka clients.")
+    yield gauge("penstock_held_bytes", broker.memory.used_bytes, "Bytes held for requests under way.")
+    yield gauge("penstock_held_bytes_max", broker.memory.limit_bytes, "Over this, reading stops.")
+
+
+def log_families(broker: Broker) -> Iterator[Family]:
+    metrics = broker.metrics
+    logs = [partition.log for partition in broker.partitions]
+    yield counter("penstock_batches_appended", metrics.batches_appended, "Batches written to logs.")
+    yield counter(
+        "penstock_batches_duplicate", metrics.batches_duplicate, "Batches sent again and not stored again."
+    )
+    yield counter("penstock_flushes", metrics.flushes, "Group writes to logs, with fsync under flush=commit.")
+    yield gauge("penstock_topics", len(broker.controller.image.topics), "Topics.")
+    yield gauge("penstock_partitions", len(logs), "Partitions on this node.")
+    yield gauge(
+        "penstock_partitions_read_only",
+        sum(log.error is not None for log in logs),
+        "Partitions that refuse writes after a disk error.",
+    )
+    yield gauge("penstock_log_bytes", sum(log.size_bytes for log in logs), "Size of all logs.")
+    yield gauge(
+        "penstock_log_records",
+        sum(log.log_end_offset - log.log_start_offset for log in logs),
+        "Offsets between start and end of all logs.",
+    )
+    yield gauge(
+        "penstock_log_end_offset_sum", sum(log.log_end_offset for log in logs), "Sum of all log end offsets."
+    )
+
+
+def process_families(broker: Broker) -> Iterator[Family]:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    yield gauge("process_start_time_seconds", broker.started_at_ms / 1_000, "When the node started.")
+    yield counter("process_cpu_seconds", usage.ru_utime + usage.ru_stime, "CPU time, user and system.")
+    resident = resident_bytes()
+    if resident is not None:
+        yield gauge("process_resident_memory_bytes", resident, "Resident memory.")
+
+
+def resident_bytes() -> int | None:
+    """None where the system has no /proc."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None

@@ -1,0 +1,133 @@
+"""Fetch (1), versions 4–12: read committed batches, waiting for new ones if there are too few.
+
+Whole batches are returned, beginning with the one that contains the offset asked for, and at least one even
+if it is larger than the limits, so that a reader always gets on. The partition that is read first changes
+from fetch to fetch: with small limits every partition gets its turn. A fetch that does not find `min_bytes`
+waits without polling: partitions tell it what arrives, and it reads once more when that is enough or when
+its time is over.
+
+Sessions are declined (`session_id` 0), which clients take as "send everything each time".
+
+Not done: aborted transactions, fetch by replicas.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from penstock.broker.reply import EncodedBody
+from penstock.storage import StorageError
+from penstock.types import ApiError, ErrorCode
+from penstock.wire.fetch import PartitionAnswer, write_response
+from penstock.wire.registry import api
+
+if TYPE_CHECKING:
+    from kio.schema.fetch.v12.request import FetchPartition, FetchRequest
+
+    from penstock.broker.context import RequestContext
+    from penstock.broker.partition import Partition
+
+Answers = list[tuple[str, list[PartitionAnswer]]]
+
+
+@api(1, 4, 12)
+async def fetch(request: FetchRequest, context: RequestContext) -> EncodedBody:
+    if request.session_id != 0 and request.session_epoch > 0:
+        error = ErrorCode.fetch_session_id_not_found
+        return EncodedBody(write_response([], context.api_version, error))
+    reading = _Fetch(request, context)
+    answers = reading.read()
+    max_wait_s = request.max_wait.total_seconds()
+    if reading.must_wait and max_wait_s > 0:
+        await reading.wait(min(max_wait_s, context.broker.config.limits.fetch_wait_ms_max / 1000))
+        answers = reading.read()
+    return EncodedBody(write_response(answers, context.api_version))
+
+
+class _Fetch:
+    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+        self._request = request
+        self._context = context
+        self._broker = context.broker
+        self._partitions: list[Partition] = []
+        self._missing_bytes = 0
+        self._woken: asyncio.Future[None] | None = None
+        self.must_wait = False
+
+    def read(self) -> Answers:
+        """Read all partitions within the limits, the one whose turn it is first."""
+        wanted = [
+            (topic_place, topic.topic, partition)
+            for topic_place, topic in enumerate(self._request.topics)
+            for partition in topic.partitions
+        ]
+        limits = self._broker.config.limits
+        room = min(self._request.max_bytes, limits.fetch_response_bytes_max, self._broker.memory.free_bytes)
+        self._partitions = []
+        total = 0
+        failed = False
+        found: dict[int, PartitionAnswer] = {}
+        turn = self._broker.next_fetch_turn() % len(wanted) if wanted else 0
+        for place in (*range(turn, len(wanted)), *range(turn)):
+            _, topic, asked = wanted[place]
+            # Only the first batch of all may break the limits.
+            answer = self._read_partition(topic, asked, max(room - total, 0), is_first=total == 0)
+            total += len(answer.records)
+            failed = failed or answer.error_code != 0
+            found[place] = answer
+        self._missing_bytes = self._request.min_bytes - total
+        self.must_wait = self._missing_bytes > 0 and not failed and bool(self._partitions)
+        answers: Answers = [(topic.topic, []) for topic in self._request.topics]
+        for place, (topic_place, _, _) in enumerate(wanted):
+            answers[topic_place][1].append(found[place])
+        return answers
+
+    def _read_partition(
+        self, topic: str, asked: FetchPartition, room: int, *, is_first: bool
+    ) -> PartitionAnswer:
+        try:
+            partition = self._broker.partitions.require(topic, asked.partition)
+            partition.check_leader_epoch(asked.current_leader_epoch)
+            self._partitions.append(partition)
+            high_watermark, log_start = partition.high_watermark, partition.log_start_offset
+            if not log_start <= asked.fetch_offset <= partition.log.log_end_offset:
+                return PartitionAnswer(
+                    asked.partition, ErrorCode.offset_out_of_range, high_watermark, high_watermark, log_start
+                )
+            records: bytes | memoryview = b""
+            size_max = min(asked.partition_max_bytes, room)
+            if asked.fetch_offset < high_watermark and (is_first or size_max > 0):
+                records = partition.log.read(asked.fetch_offset, size_max, end_offset=high_watermark)
+                if len(records) > size_max and not is_first:
+                    records = b""  # its turn comes when it is the first
+        except ApiError as error:
+            return PartitionAnswer(asked.partition, error.code)
+        except StorageError:
+            self._broker.log.exception("cannot read %s-%d at %d", topic, asked.partition, asked.fetch_offset)
+            return PartitionAnswer(asked.partition, ErrorCode.kafka_storage_error)
+        return PartitionAnswer(asked.partition, 0, high_watermark, high_watermark, log_start, records=records)
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until enough bytes have arrived or the time is over."""
+        loop = asyncio.get_running_loop()
+        self._woken = loop.create_future()
+        timer = loop.call_later(timeout_s, self._wake)
+        partitions = self._partitions
+        for partition in partitions:
+            partition.add_reader(self)
+        try:
+            await self._woken
+        finally:
+            timer.cancel()
+            for partition in partitions:
+                partition.remove_reader(self)
+
+    def data_arrived(self, size: int) -> None:
+        self._missing_bytes -= size
+        if self._missing_bytes <= 0:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)

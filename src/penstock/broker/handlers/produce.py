@@ -1,0 +1,143 @@
+"""Produce (0), versions 3–9: append batches to the partitions this broker leads.
+
+Batches stay opaque: the header and the CRC are checked, offset and leader epoch are patched. Appending
+happens at once, in the order of arrival; only the acknowledgement waits, for the batch to be committed. A
+batch that an idempotent producer sends again is not appended again and gets the answer of the original,
+which waits for the same commit.
+
+Versions 0–2 are advertised and refused: librdkafka before 2.11.1 silently switches compression off
+unless version 0 is listed.
+
+Not done: transactions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.reply import Deferred, EncodedBody, NoResponse
+from penstock.metadata.configs import INTERNAL_TOPICS
+from penstock.types import ApiError, ErrorCode
+from penstock.wire.batch import BatchHeader, check_produced, read_header, with_log_append_time
+from penstock.wire.compression import CompressionError
+from penstock.wire.produce import PartitionAnswer, ProduceRequest, read_request, write_response
+from penstock.wire.records import RecordsError, decode_records
+from penstock.wire.registry import api
+
+if TYPE_CHECKING:
+    from penstock.broker.context import RequestContext
+    from penstock.broker.partition import Partition
+
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+
+
+@api(0, 3, 9, advertised_from=0, decoder=read_request)
+def produce(request: ProduceRequest, context: RequestContext) -> Deferred[EncodedBody] | NoResponse:
+    work = _Produce(context.api_version)
+    for topic in request.topics:
+        answers: list[PartitionAnswer] = []
+        work.topics.append((topic.name, answers))
+        for index, records in topic.partitions:
+            try:
+                _check_request(request, topic.name)
+                partition = context.broker.partitions.require(topic.name, index)
+                appended = _append(partition, records, context)
+            except ApiError as error:
+                work.failed = True
+                answers.append(PartitionAnswer(index, error.code, error_message=error.message))
+            else:
+                work.wait_for(partition, answers, *appended)
+    if request.acks == ACKS_NONE:
+        return NoResponse(close_after=work.failed)
+    work.all_appended()
+    return work.answer
+
+
+class _Produce:
+    """One request on its way: the answers so far, and how many partitions have not committed yet."""
+
+    def __init__(self, version: int) -> None:
+        self.topics: list[tuple[str, list[PartitionAnswer]]] = []
+        self.answer: Deferred[EncodedBody] = Deferred()
+        self.failed = False
+        self._version = version
+        self._waiting = 1  # for all_appended
+
+    def wait_for(
+        self,
+        partition: Partition,
+        answers: list[PartitionAnswer],
+        base_offset: int,
+        end_offset: int,
+        append_time_ms: int,
+    ) -> None:
+        place = len(answers)
+        answers.append(
+            PartitionAnswer(partition.index, 0, base_offset, append_time_ms, partition.log_start_offset)
+        )
+        self._waiting += 1
+
+        def committed(error: ApiError | None) -> None:
+            if error is not None:
+                answers[place] = PartitionAnswer(partition.index, error.code, error_message=error.message)
+            self.all_appended()
+
+        partition.when_committed(end_offset, committed)
+
+    def all_appended(self) -> None:
+        self._waiting -= 1
+        if self._waiting == 0:
+            self.answer.resolve(EncodedBody([write_response(self.topics, self._version)]))
+
+
+def _check_request(request: ProduceRequest, topic: str) -> None:
+    if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+        raise ApiError(ErrorCode.invalid_required_acks, f"acks={request.acks}")
+    if topic in INTERNAL_TOPICS:
+        raise ApiError(ErrorCode.invalid_topic_exception, f"{topic} is written by the broker alone")
+    if request.transactional_id is not None:
+        raise ApiError(ErrorCode.invalid_txn_state, "transactions are not served")
+
+
+def _append(
+    partition: Partition, records: memoryview | None, context: RequestContext
+) -> tuple[int, int, int]:
+    """(base offset, end offset, append time or -1) of the batch, appended now or when it first came."""
+    header = check_produced(records)
+    assert records is not None
+    config = partition.config
+    if header.size > config.max_message_bytes:
+        raise ApiError(
+            ErrorCode.message_too_large, f"{header.size} bytes; the topic takes {config.max_message_bytes}"
+        )
+    if header.is_transactional:
+        raise ApiError(ErrorCode.invalid_txn_state, "transactions are not served")
+    now_ms = context.broker.now_ms()
+    batch: bytes | memoryview = records
+    append_time_ms = -1
+    if config.is_log_append_time:
+        append_time_ms = now_ms
+        batch = with_log_append_time(records, now_ms)
+        header = read_header(batch)
+    elif header.max_timestamp > now_ms + config.message_timestamp_after_max_ms or (
+        0 <= header.base_timestamp < now_ms - config.message_timestamp_before_max_ms
+    ):
+        raise ApiError(ErrorCode.invalid_timestamp, "the timestamp is out of the topic's range")
+    if config.compact:
+        _check_keys(batch, header)
+    if header.is_idempotent:
+        duplicate = partition.log.producers.check(header)
+        if duplicate is not None:
+            context.broker.metrics.batches_duplicate += 1
+            time_ms = duplicate.timestamp if config.is_log_append_time else -1
+            return duplicate.base_offset, duplicate.last_offset + 1, time_ms
+    base_offset = partition.append(batch, header)
+    return base_offset, base_offset + header.last_offset_delta + 1, append_time_ms
+
+
+def _check_keys(batch: bytes | memoryview, header: BatchHeader) -> None:
+    try:
+        if any(record.key is None for record in decode_records(batch, header)):
+            raise ApiError(ErrorCode.invalid_record, "a compacted topic takes no records without a key")
+    except (RecordsError, CompressionError) as error:
+        raise ApiError(ErrorCode.corrupt_message, str(error)) from error

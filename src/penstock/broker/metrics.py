@@ -1,0 +1,19 @@
+"""Plain counters, owned by the event-loop thread; the admin endpoint reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Metrics:
+    bytes_in: int = 0
+    bytes_out: int = 0
+    connections_failed: int = 0
+    """Closed by the broker because of what the peer did."""
+    requests: Counter[int] = field(default_factory=Counter)
+    """By API key."""
+    batches_appended: int = 0
+    batches_duplicate: int = 0
+    flushes: int = 0

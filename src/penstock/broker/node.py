@@ -1,0 +1,65 @@
+"""One node as a process: open the storage, run the broker until a signal, stop cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from penstock.broker.admin import AdminServer
+from penstock.broker.broker import Broker
+from penstock.storage import FileStorage, MemoryStorage, Storage
+
+if TYPE_CHECKING:
+    from penstock.config import NodeConfig
+
+OnReady = Callable[[str, str | None], None]
+"""Called once with the Kafka address and the HTTP address when the node serves."""
+
+SWITCH_INTERVAL_S: Final = 0.0005
+"""A writer thread that has done its system call waits at most this long for the GIL; Python's default of
+5 ms would be most of an acknowledgement's latency."""
+
+
+def open_storage(config: NodeConfig) -> Storage:
+    if config.storage == "memory":
+        return MemoryStorage()
+    return FileStorage.open(config.data, node_id=config.node_id)
+
+
+def run_node(config: NodeConfig, on_ready: OnReady) -> None:
+    """Run until SIGINT or SIGTERM. StorageError and OSError say why the node cannot start."""
+    logging.basicConfig(
+        level=config.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    storage = open_storage(config)
+    try:
+        uvloop.run(serve(config, storage, on_ready))
+    finally:
+        storage.close()
+
+
+async def serve(config: NodeConfig, storage: Storage, on_ready: OnReady) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    broker = Broker(config, storage)
+    await broker.start()
+    admin = AdminServer(broker) if config.http_port is not None else None
+    try:
+        http_url = await admin.start() if admin is not None else None
+        on_ready(f"{config.host}:{broker.port}", http_url)
+        await stop.wait()
+    finally:
+        if admin is not None:
+            await admin.stop()
+        await broker.stop()

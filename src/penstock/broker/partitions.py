@@ -1,0 +1,152 @@
+"""The partitions on this node: opened, reconfigured and deleted as the metadata says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from penstock.broker.partition import Partition
+from penstock.storage import Flush, LogConfig, PartitionLog, StorageError
+from penstock.types import ApiError, ErrorCode, TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+    from penstock.metadata.configs import TopicConfig
+    from penstock.metadata.image import MetadataDelta, MetadataImage, PartitionImage, TopicImage
+
+log = logging.getLogger(__name__)
+
+
+def log_config(config: TopicConfig) -> LogConfig:
+    return LogConfig(
+        segment_bytes=config.segment_bytes,
+        segment_ms=config.segment_ms,
+        retention_ms=config.retention_ms,
+        retention_bytes=config.retention_bytes,
+        delete=config.delete,
+        compact=config.compact,
+        delete_retention_ms=config.delete_retention_ms,
+        min_compaction_lag_ms=config.min_compaction_lag_ms,
+        max_compaction_lag_ms=config.max_compaction_lag_ms,
+        min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
+        index_interval_bytes=config.index_interval_bytes,
+        flush=Flush.COMMIT if config.flush == "commit" else Flush.OS,
+    )
+
+
+class Partitions:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._storage = broker.storage
+        self._node_id = broker.config.node_id
+        self._partitions: dict[TopicPartition, Partition] = {}
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        return self._partitions.get((topic, index))  # type: ignore[call-overload]  # equal to a TopicPartition
+
+    def require(self, topic: str, index: int) -> Partition:
+        partition = self.get(topic, index)
+        if partition is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        return partition
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(tuple(self._partitions.values()))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    async def open_all(self, image: MetadataImage) -> None:
+        """At start: open what the metadata names, remove folders of topics that are gone."""
+        known = {topic.topic_id for topic in image.topics.values()}
+        for name, topic_id in self._storage.logs():
+            if topic_id not in known and not name.startswith("__cluster_metadata-"):
+                log.info("removing %s: its topic was deleted", name)
+                self._storage.delete_log(name)
+        for topic in image.topics.values():
+            await self._open_topic(topic)
+
+    async def apply(self, delta: MetadataDelta) -> None:
+        for topic in delta.deleted.values():
+            for index in topic.partitions:
+                await self._delete(TopicPartition(topic.name, index))
+        for topic in (*delta.created.values(), *delta.changed.values()):
+            await self._open_topic(topic)
+        for topic in {resource.name for resource in delta.configs}:
+            self._reconfigure(topic)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(partition.drain() for partition in self))
+        for partition in self:
+            partition.log.close()
+        self._partitions.clear()
+
+    async def _open_topic(self, topic: TopicImage) -> None:
+        config = self._broker.controller.topic_config(topic.name)
+        missing = []
+        for index, image in topic.partitions.items():
+            if self._node_id not in image.replicas:
+                continue
+            partition = self.get(topic.name, index)
+            if partition is None:
+                missing.append((TopicPartition(topic.name, index), image))
+            else:
+                partition.leader_epoch = image.leader_epoch
+        if not missing:
+            return
+        # Creating files waits for the disk.
+        logs = await asyncio.get_running_loop().run_in_executor(
+            None, self._open_logs, [each for each, _ in missing], topic, log_config(config)
+        )
+        for (topic_partition, image), opened in zip(missing, logs, strict=True):
+            self._add(topic_partition, topic, image, opened, config)
+
+    def _open_logs(
+        self, partitions: list[TopicPartition], topic: TopicImage, config: LogConfig
+    ) -> list[PartitionLog]:
+        now_ms = self._broker.now_ms()
+        return [
+            self._storage.open_log(str(each), topic.topic_id, config, now_ms=now_ms) for each in partitions
+        ]
+
+    def _add(
+        self,
+        topic_partition: TopicPartition,
+        topic: TopicImage,
+        image: PartitionImage,
+        opened: PartitionLog,
+        config: TopicConfig,
+    ) -> None:
+        for line in opened.recovery:
+            log.warning("recovery of %s: %s", topic_partition, line)
+        self._partitions[topic_partition] = Partition(
+            topic_partition,
+            topic.topic_id,
+            opened,
+            image.leader_epoch,
+            config,
+            writers=self._broker.writers,
+            metrics=self._broker.metrics,
+            now_ms=self._broker.now_ms,
+        )
+
+    async def _delete(self, topic_partition: TopicPartition) -> None:
+        partition = self._partitions.pop(topic_partition, None)
+        if partition is None:
+            return
+        await partition.drain()
+        try:
+            partition.log.close()
+            self._storage.delete_log(str(topic_partition))
+        except StorageError as error:
+            # The topic is gone from the metadata; the next start tries the folder again.
+            log.error("cannot remove the log of %s: %s", topic_partition, error)
+
+    def _reconfigure(self, topic: str) -> None:
+        config = self._broker.controller.topic_config(topic)
+        for partition in self:
+            if partition.topic == topic:
+                partition.config = config
+                partition.log.reconfigure(log_config(config))

@@ -1,0 +1,78 @@
+"""From a frame to the handler of its (key, version), and from what that returns to a response frame.
+
+A handler returns one of
+
+* a mapping: the response body, encoded through the schema of the request's version;
+* `EncodedBody`: a body it encoded itself;
+* `NoResponse`: nothing is sent;
+* a coroutine of one of these: later requests of the connection wait for it;
+* a `Deferred` of one of these: later requests of the connection go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.context import RequestContext
+from penstock.broker.handlers import api_versions
+from penstock.broker.reply import Deferred, EncodedBody, NoResponse, Reply
+from penstock.types import ErrorCode
+from penstock.wire.codec import API_VERSIONS_KEY, DecodeError, MessageCodec, read_request_header
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+
+Dispatched = Reply | Deferred[Reply] | Coroutine[Any, Any, Reply]
+
+
+class Router:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._registry = broker.registry
+        self._metrics = broker.metrics
+
+    def dispatch(self, frame: bytes | memoryview, client_host: str) -> Dispatched:
+        """Raises DecodeError when the connection cannot go on."""
+        header = read_request_header(frame)
+        version = header.api_version
+        handler = self._registry.find(header.api_key)
+        if handler is None:
+            raise DecodeError(f"API {header.api_key} is not served")
+        if version not in handler.versions:
+            if header.api_key == API_VERSIONS_KEY:
+                body = api_versions.body(self._registry, ErrorCode.unsupported_version)
+                return self._encode(handler.codec(0), header.correlation_id, body)
+            raise DecodeError(f"version {version} of API {header.api_key} is not served")
+        self._metrics.requests[header.api_key] += 1
+        codec = handler.codec(version)
+        raw, request = handler.read_request(codec, frame, header)
+        context = RequestContext(self._broker, version, header.client_id, client_host, raw)
+        result = handler.function(request, context)
+        if isinstance(result, Deferred):
+            return self._encode_later(codec, header.correlation_id, result)
+        if isinstance(result, Coroutine):
+            return self._encode_awaited(codec, header.correlation_id, result)
+        return self._encode(codec, header.correlation_id, result)
+
+    @staticmethod
+    def _encode(codec: MessageCodec, correlation_id: int, result: object) -> Reply:
+        if isinstance(result, EncodedBody):
+            size = sum(map(len, result.buffers))
+            return Reply((codec.response_prefix(correlation_id, size), *result.buffers))
+        if isinstance(result, NoResponse):
+            return Reply(close_after=result.close_after)
+        assert isinstance(result, Mapping), f"a handler returned {type(result)}"
+        return Reply((codec.write_response(correlation_id, result),))
+
+    async def _encode_awaited(
+        self, codec: MessageCodec, correlation_id: int, waiting: Coroutine[Any, Any, object]
+    ) -> Reply:
+        return self._encode(codec, correlation_id, await waiting)
+
+    def _encode_later(
+        self, codec: MessageCodec, correlation_id: int, pending: Deferred[object]
+    ) -> Deferred[Reply]:
+        encoded: Deferred[Reply] = Deferred()
+        pending.then(lambda result: encoded.resolve(self._encode(codec, correlation_id, result)))
+        return encoded

@@ -1,0 +1,90 @@
+"""The listening socket and the connections behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.connection import Connection
+from penstock.broker.router import Router
+from penstock.wire.frames import SCRATCH_SIZE
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+
+BACKLOG: Final = 1024
+PROGRESS_CHECK_S: Final = 1.0
+GOODBYE_S: Final = 2.0
+
+
+class Server:
+    """Owns the connections and what they share: receive buffer, memory budget, router."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.limits = broker.config.limits
+        self.metrics = broker.metrics
+        self.memory = broker.memory
+        self.router = Router(broker)
+        self.scratch = memoryview(bytearray(SCRATCH_SIZE))
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._progress_check: asyncio.TimerHandle | None = None
+        self._all_gone = asyncio.Event()
+
+    @property
+    def count(self) -> int:
+        return len(self._connections)
+
+    async def listen(self, listening: socket.socket) -> None:
+        self._server = await self.loop.create_server(
+            lambda: Connection(self), sock=listening, backlog=BACKLOG
+        )
+        self._check_progress()
+
+    async def close(self) -> None:
+        if self._progress_check is not None:
+            self._progress_check.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._connections):
+            connection.shut_down()
+        if self._connections:
+            self._all_gone.clear()
+            try:
+                await asyncio.wait_for(self._all_gone.wait(), GOODBYE_S)
+            except TimeoutError:
+                for connection in tuple(self._connections):
+                    connection.abort()
+
+    def admit(self, connection: Connection) -> bool:
+        if len(self._connections) >= self.limits.connections_max:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._all_gone.set()
+
+    def _check_progress(self) -> None:
+        now = self.loop.time()
+        for connection in tuple(self._connections):
+            connection.check_progress(now)
+        self._progress_check = self.loop.call_later(PROGRESS_CHECK_S, self._check_progress)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket, or an OSError that names the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
+    listening.setblocking(False)
+    return listening

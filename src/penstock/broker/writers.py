@@ -1,0 +1,59 @@
+"""Threads that carry out flush jobs, so that the event loop never waits for a disk.
+
+`write` may block on dirty pages and `fsync` always does; both let go of the GIL. A log has at most one job
+in flight, and what is appended meanwhile goes into its next one: that is the group commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from penstock.storage import FlushJob
+
+WRITER_THREADS: Final = 4
+
+Done = Callable[[FlushJob], None]
+
+
+class WriterThreads:
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: int = WRITER_THREADS) -> None:
+        self._loop = loop
+        self._jobs: queue.SimpleQueue[tuple[FlushJob, Done] | None] = queue.SimpleQueue()
+        self._done: deque[tuple[FlushJob, Done]] = deque()
+        self._wake_up_is_due = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"writer-{index}", daemon=True) for index in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, job: FlushJob, done: Done) -> None:
+        """Run the job in a thread, then call `done` on the event loop."""
+        self._jobs.put((job, done))
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            item[0].run()
+            self._done.append(item)
+            # One wake-up of the event loop delivers all jobs that are done by then. The flag is cleared
+            # before the deque is drained, so a job that comes after the draining wakes it again.
+            if not self._wake_up_is_due:
+                self._wake_up_is_due = True
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._wake_up_is_due = False
+        while self._done:
+            job, done = self._done.popleft()
+            done(job)

@@ -1,0 +1,99 @@
+"""Which command lives where, and how every command ends.
+
+Exit codes: 0 done, 1 failed with one line on stderr, 2 wrong usage. Only the module of the command that was
+asked for is imported: `penstock up` does not pay for the client library, nor `produce` for the broker.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.output import CommandFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MODULES = {
+    "up": "penstock.cli.up",
+    "broker": "penstock.cli.up",
+    "topics": "penstock.cli.topics",
+    "produce": "penstock.cli.messages",
+    "consume": "penstock.cli.messages",
+    "groups": "penstock.cli.groups",
+    "cluster": "penstock.cli.cluster",
+    "demo": "penstock.cli.demo",
+    "bench": "penstock.cli.bench",
+}
+"""The module of each command; its `register(app)` adds the command. The order is that of the help."""
+
+TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
+
+
+def show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        print(f"penstock {version('penstock')}")
+    except PackageNotFoundError:
+        print("penstock (not installed)")
+    raise typer.Exit
+
+
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Penstock: a publish/subscribe log that speaks the Kafka protocol."""
+
+
+def build(arguments: Sequence[str]) -> typer.Typer:
+    """The application with the command that `arguments` name, or with all for help and for typing errors."""
+    app = typer.Typer(
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
+    )
+    app.callback()(root)
+    asked = MODULES.get(arguments[0]) if arguments else None
+    for module in [asked] if asked else dict.fromkeys(MODULES.values()):
+        importlib.import_module(module).register(app)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and returns its exit code; expected failures end as one line on stderr."""
+    try:
+        build(arguments)(list(arguments), prog_name="penstock", standalone_mode=True)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except CommandFailed as failure:
+        return complain(str(failure))
+    except OSError as error:
+        return complain(describe_os_error(error))
+    except Exception as error:
+        # A bug of Penstock: still one line, and the trace for who wants to report it.
+        if os.environ.get(TRACEBACK_VARIABLE):
+            traceback.print_exc()
+        hint = f"{TRACEBACK_VARIABLE}=1 shows where"
+        return complain(f"internal error: {type(error).__name__}: {first_line(error)} ({hint})")
+    return 0
+
+
+def complain(line: str) -> int:
+    print(f"penstock: {line}", file=sys.stderr)
+    return 1
+
+
+def describe_os_error(error: OSError) -> str:
+    what = error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]

@@ -1,0 +1,253 @@
+"""`penstock produce` and `penstock consume`: lines in, lines out."""
+
+import json as json_module
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from penstock.cli.kafka import (
+    METADATA_SECONDS_MAX,
+    client_config,
+    cluster_metadata,
+    connect,
+    error_line,
+    errors_as_lines,
+    require_reachable,
+    require_topic,
+)
+from penstock.cli.options import BOOTSTRAP, Bootstrap, Json
+from penstock.cli.output import CommandFailed, counted
+
+DELIVERY_MS_MAX = 30_000
+POLL_SECONDS = 0.2
+BATCH_MESSAGES_MAX = 1_000
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(produce)
+    app.command()(consume)
+
+
+def produce(
+    topic: Topic,
+    key: Annotated[str | None, typer.Option(help="The key of every message.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Read lines from here, not from stdin.")
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+) -> None:
+    """Send each line as one message; done when the broker has acknowledged all of them."""
+    cluster_metadata(connect(bootstrap), bootstrap)
+    delivery = Delivery()
+    settings = client_config(
+        bootstrap, enable_idempotence=True, linger_ms=5, message_timeout_ms=DELIVERY_MS_MAX
+    )
+    producer = Producer(settings)
+    with errors_as_lines():
+        for line in lines_of(file):
+            send(producer, topic, line, key, delivery)
+        producer.flush()
+    if delivery.failed:
+        raise CommandFailed(
+            f"{delivery.failed:,} of {counted(delivery.sent, 'message')} not delivered: {delivery.reason}"
+        )
+    if sys.stderr.isatty():
+        print(f"{counted(delivery.sent, 'message')} to {topic}", file=sys.stderr)
+
+
+class Delivery:
+    """Counts what became of the messages; holds on to the first reason of a failure."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.failed = 0
+        self.reason = ""
+
+    def report(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self.failed += 1
+            self.reason = self.reason or error_line(error)
+
+
+def send(producer: Producer, topic: str, line: bytes, key: str | None, delivery: Delivery) -> None:
+    """Queues a message; when librdkafka's queue is full, waits until some were delivered."""
+    while True:
+        try:
+            producer.produce(topic, line, key, on_delivery=delivery.report)
+        except BufferError:
+            producer.poll(POLL_SECONDS)
+            continue
+        delivery.sent += 1
+        producer.poll(0)
+        return
+
+
+def lines_of(file: Path | None) -> Iterator[bytes]:
+    if file is None:
+        yield from without_newline(sys.stdin.buffer)
+    elif not sys.stderr.isatty():
+        with file.open("rb") as opened:
+            yield from without_newline(opened)
+    else:
+        from rich.console import Console
+        from rich.progress import open as open_with_progress
+
+        console = Console(stderr=True)
+        with open_with_progress(file, "rb", description="sending", console=console) as watched:
+            yield from without_newline(watched)
+
+
+def without_newline(lines: BinaryIO) -> Iterator[bytes]:
+    return (line.removesuffix(b"\n") for line in lines)
+
+
+def consume(
+    topic: Topic,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="beginning|end|OFFSET",
+            help="Where to start. Default: the beginning, or where the group stopped.",
+        ),
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Read as a member of this consumer group.")] = None,
+    number: Annotated[
+        int | None, typer.Option("-n", min=1, help="Stop after this many messages; else go on for ever.")
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    json: Json = False,
+) -> None:
+    """Print the messages of a topic, one a line. A group commits what was printed."""
+    offset = parse_start(start)
+    require_reachable(bootstrap)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    printed = 0
+    with errors_as_lines(), closing(open_consumer(bootstrap, topic, group, offset)) as consumer:
+        try:
+            while number is None or printed < number:
+                batch = next_messages(consumer, min(BATCH_MESSAGES_MAX, (number or sys.maxsize) - printed))
+                print_messages(batch, json)
+                printed += len(batch)
+                if group is not None:
+                    for message in batch:
+                        consumer.store_offsets(message)
+        except KeyboardInterrupt:
+            if number is not None:
+                raise CommandFailed(f"stopped after {printed:,} of {counted(number, 'message')}") from None
+        except BrokenPipeError:
+            # Nobody reads on (`| head`): an end, not a failure. The interpreter must not meet the broken
+            # pipe again when it flushes stdout at its exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def parse_start(text: str | None) -> int | None:
+    if text is None or text.isdecimal():
+        return None if text is None else int(text)
+    named = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
+    if text not in named:
+        raise typer.BadParameter(f"{text!r} is not 'beginning', 'end' or an offset", param_hint="--from")
+    return named[text]
+
+
+def open_consumer(bootstrap: str, topic: str, group: str | None, start: int | None) -> Consumer:
+    """A consumer of all partitions of the topic, or of its share as a member of `group`."""
+    explicit = start is not None and start >= 0
+    settings = client_config(
+        bootstrap,
+        group_id=group or "penstock-cli-without-group",
+        # Offsets are stored once the lines are out, and committed from there in the background, when
+        # partitions are taken away, and on close.
+        enable_auto_commit=group is not None,
+        enable_auto_offset_store=False,
+        auto_offset_reset="error" if explicit else "earliest",
+        enable_partition_eof=False,
+    )
+    consumer = Consumer(settings)
+    try:
+        metadata = consumer.list_topics(timeout=METADATA_SECONDS_MAX)
+    except KafkaException as error:
+        raise CommandFailed(f"what listens at {bootstrap} does not answer as a broker") from error
+    partitions = require_topic(metadata, topic)
+    if group is None:
+        offset = OFFSET_BEGINNING if start is None else start
+        consumer.assign([TopicPartition(topic, index, offset) for index in partitions])
+    elif start is None:
+        consumer.subscribe([topic])
+    else:
+        consumer.subscribe([topic], on_assign=start_at(start))
+    return consumer
+
+
+def start_at(offset: int) -> Callable[[Consumer, list[TopicPartition]], None]:
+    """A callback for a member that shall not go on where the group stopped, but begin at `offset`."""
+    seen: set[int] = set()
+
+    def on_assign(consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        for partition in assigned:
+            if partition.partition not in seen:
+                seen.add(partition.partition)
+                partition.offset = offset
+        consumer.assign(assigned)
+
+    return on_assign
+
+
+def next_messages(consumer: Consumer, number_max: int) -> list[Message]:
+    """Waits for one message, then takes what else is there; empty if none came for a while."""
+    first = consumer.poll(POLL_SECONDS)
+    if first is None:
+        return []
+    batch = [first, *consumer.consume(number_max - 1, timeout=0)] if number_max > 1 else [first]
+    for message in batch:
+        error = message.error()
+        if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise CommandFailed(f"{message.topic()}-{message.partition()} has no such offset")
+        if error is not None and not error.retriable():
+            raise CommandFailed(error_line(error))
+    return [message for message in batch if message.error() is None]
+
+
+def print_messages(messages: list[Message], json: bool) -> None:
+    if messages:
+        lines = [as_json(message) if json else (message.value() or b"") for message in messages]
+        sys.stdout.buffer.write(b"".join(line + b"\n" for line in lines))
+        sys.stdout.buffer.flush()
+
+
+def as_json(message: Message) -> bytes:
+    """One message as JSON; bytes that are not UTF-8 are shown with replacement characters."""
+    kind, timestamp = message.timestamp()
+    shown = {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+        "key": as_text(message.key()),
+        "value": as_text(message.value()),
+        "headers": [[name, as_text(value)] for name, value in message.headers() or []],
+    }
+    return json_module.dumps(shown, ensure_ascii=False).encode()
+
+
+def as_text(value: Any) -> str | None:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,0 +1,89 @@
+"""`penstock up` and `penstock broker`: a node in the foreground.
+
+Nothing heavy is imported before the node itself: from here to `ready` must take a fraction of a second.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.node_file import FLUSHES, one_of, read_node_file, read_storage
+from penstock.cli.output import CommandFailed
+from penstock.config import NodeConfig
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(up)
+    app.command()(broker)
+
+
+def up(
+    data: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Data folder.", show_default="./penstock-data")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port for Kafka clients.", show_default="9092")
+    ] = None,
+    http_port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port of the HTTP endpoint.", show_default="8080")
+    ] = None,
+    brokers: Annotated[int, typer.Option(min=1, help="Number of brokers.")] = 1,
+    controllers: Annotated[int | None, typer.Option(min=1, help="Number of dedicated controllers.")] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(metavar="file|memory|postgresql://…", help="Where logs are kept.", show_default="file"),
+    ] = None,
+    flush: Annotated[
+        str | None,
+        typer.Option(
+            metavar="commit|os",
+            help="What an acknowledgement means: on disk, or handed to the operating system.",
+            show_default="commit",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings from this file; options win over it.", metavar="FILE")
+    ] = None,
+    no_http: Annotated[bool, typer.Option("--no-http", help="Without the HTTP endpoint.")] = False,
+) -> None:
+    """Run Penstock in the foreground until SIGINT or SIGTERM."""
+    if brokers > 1:
+        raise CommandFailed("--brokers: more than one broker is not available yet")
+    if controllers is not None:
+        raise CommandFailed("--controllers: dedicated controllers are not available yet")
+    settings = read_node_file(config) if config else {}
+    given = {
+        "data": data,
+        "host": host,
+        "port": port,
+        "http_port": http_port,
+        "storage": storage if storage is None else read_storage(storage),
+        "flush": flush if flush is None else one_of(*FLUSHES)(flush),
+    }
+    settings.update({name: value for name, value in given.items() if value is not None})
+    if no_http:
+        settings["http_port"] = None
+    run(settings)
+
+
+def broker(
+    config: Annotated[Path, typer.Option(metavar="FILE", help="The node's file, see the guide.")],
+) -> None:
+    """Run one node of a cluster, as its file says."""
+    run(read_node_file(config))
+
+
+def run(settings: dict[str, Any]) -> None:
+    from penstock.broker.node import run_node
+    from penstock.storage import StorageError
+
+    try:
+        run_node(NodeConfig(**settings), on_ready=print_ready)
+    except StorageError as error:
+        raise CommandFailed(str(error)) from error
+
+
+def print_ready(kafka_address: str, http_url: str | None) -> None:
+    print(f"ready kafka={kafka_address}" + (f" http={http_url}" if http_url else ""), flush=True)

@@ -1,0 +1,58 @@
+"""What a node is told at its start: one immutable value, passed down, never global."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Every queue and buffer of the broker has a limit, and every limit a name."""
+
+    frame_bytes_max: int = 100 * MIB
+    """A longer request closes its connection, as Kafka's `socket.request.max.bytes`."""
+    connection_bytes_max: int = 32 * MIB
+    """Requests read and not answered plus answers not sent, per connection; over it, reading stops."""
+    connection_requests_max: int = 100
+    """Requests of one connection that are not answered."""
+    total_bytes_max: int = 512 * MIB
+    """The same bytes over all connections."""
+    connections_max: int = 10_000
+    fetch_response_bytes_max: int = 55 * MIB
+    """As Kafka's `fetch.max.bytes`; a first batch may exceed it so that readers always get on."""
+    fetch_wait_ms_max: int = 300_000
+    """The longest a fetch may wait, whatever the client asks for."""
+    frame_stall_ms_max: int = 30_000
+    """A started frame must go on at least this often."""
+    idle_ms_max: int = 600_000
+    """As Kafka's `connections.max.idle.ms`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    node_id: int = 1
+    host: str = "127.0.0.1"
+    port: int = 9092
+    advertised_host: str | None = None
+    advertised_port: int | None = None
+    rack: str | None = None
+    data: Path = Path("penstock-data")
+    storage: str = "file"
+    """`file` or `memory`."""
+    flush: str = "commit"
+    """`commit`: an acknowledgement means on disk; `os`: it means handed to the operating system."""
+    http_port: int | None = 8080
+    auto_create_topics: bool = True
+    offsets_topic_partitions: int = 16
+    topic_defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Defaults of topic configs, by their Kafka names."""
+    limits: Limits = field(default_factory=Limits)
+    housekeeping_ms: int = 30_000
+    """Between two looks for what retention and compaction have to do."""
+    log_level: str = "info"

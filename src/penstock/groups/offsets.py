@@ -1,0 +1,62 @@
+"""The committed offsets of one group.
+
+Only what is written can be fetched. `in_flight` counts the commits that are on their way to the log: a
+tombstone that follows one of them must cover its partition too, and one that would follow it by the clock
+alone (expiry) must not be written at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from penstock.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None = None
+    """Set by clients before OffsetCommit 5 that asked for a retention of their own."""
+
+
+class Offsets:
+    def __init__(self) -> None:
+        self.committed: dict[TopicPartition, CommittedOffset] = {}
+        self._in_flight: Counter[TopicPartition] = Counter()
+
+    def is_empty(self) -> bool:
+        return not self.committed and not self._in_flight
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        self._in_flight.update(partitions)
+
+    def finish(self, offsets: Mapping[TopicPartition, CommittedOffset], *, written: bool) -> None:
+        for partition, offset in offsets.items():
+            self._in_flight[partition] -= 1
+            if not self._in_flight[partition]:
+                del self._in_flight[partition]
+            if written:
+                self.committed[partition] = offset
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self.committed.pop(partition, None)
+
+    def known(self) -> list[TopicPartition]:
+        """All partitions that have or will have an offset."""
+        return sorted(self.committed.keys() | self._in_flight.keys())
+
+    def expired(self, is_expired: Callable[[TopicPartition, CommittedOffset], bool]) -> list[TopicPartition]:
+        return sorted(
+            partition
+            for partition, offset in self.committed.items()
+            if partition not in self._in_flight and is_expired(partition, offset)
+        )

@@ -1,0 +1,284 @@
+"""The state that the metadata log adds up to.
+
+An image is never changed once it is published: readers hold it as long as they like and see one consistent
+state. A batch of records is applied to an `ImageDraft`, which copies what it touches, once per batch, and
+`finish` gives the next image together with a delta that says what is different. Replaying a log is one
+long draft, so its cost is that of the records alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import singledispatchmethod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    MetadataRecord,
+    MetadataRecordError,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+METADATA_VERSION = "metadata.version"
+METADATA_VERSION_LEVEL = 1
+"""The newest level of the metadata log that this code reads and writes."""
+
+_NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
+
+
+class ResourceType(IntEnum):
+    """As numbered in the Kafka protocol."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class ConfigResource(NamedTuple):
+    resource_type: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    epoch: int
+    incarnation: UUID
+    storage_id: UUID
+    fenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionImage:
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    name: str
+    topic_id: UUID
+    partitions: Mapping[int, PartitionImage]
+
+    @property
+    def replication_factor(self) -> int:
+        first = self.partitions.get(0)
+        return len(first.replicas) if first is not None else 1
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[UUID, str] = field(default_factory=dict)
+    overrides: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+    def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
+        name = self.topic_names.get(topic_id)
+        return self.topics[name] if name is not None else None
+
+    def configs(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """What was set for a topic or broker; empty where everything is at its default."""
+        return self.overrides.get(ConfigResource(resource_type, name), _NO_OVERRIDES)
+
+    def live_brokers(self) -> list[BrokerImage]:
+        return sorted((each for each in self.brokers.values() if not each.fenced), key=lambda each: each.id)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDelta:
+    """What one batch changed. Topics by name; `deleted` holds their last images, the others the new ones.
+
+    A topic that was deleted and created again in one batch is in both. `configs` names the topics and
+    brokers whose configs changed; the configs of a created topic are not mentioned there.
+    """
+
+    created: Mapping[str, TopicImage]
+    deleted: Mapping[str, TopicImage]
+    changed: Mapping[str, TopicImage]
+    configs: frozenset[ConfigResource]
+    brokers: frozenset[int]
+
+
+class ImageDraft:
+    def __init__(self, image: MetadataImage) -> None:
+        self._before = image
+        self._brokers = dict(image.brokers)
+        self._topics = dict(image.topics)
+        self._topic_names = dict(image.topic_names)
+        self._overrides = dict(image.overrides)
+        self._features = dict(image.features)
+        self._next_producer_id = image.next_producer_id
+        # Copies made by this draft, which it may go on changing.
+        self._own_partitions: dict[str, dict[int, PartitionImage]] = {}
+        self._own_overrides: dict[ConfigResource, dict[str, str]] = {}
+        self._touched_brokers: set[int] = set()
+
+    def finish(self) -> tuple[MetadataImage, MetadataDelta]:
+        image = MetadataImage(
+            self._brokers, self._topics, self._topic_names,
+            self._overrides, self._features, self._next_producer_id,
+        )  # fmt: skip
+        return image, self._delta(image)
+
+    def _delta(self, image: MetadataImage) -> MetadataDelta:
+        before = self._before.topic_names
+        deleted = {
+            name: self._before.topics[name] for key, name in before.items() if key not in image.topic_names
+        }
+        created = {name: image.topics[name] for key, name in image.topic_names.items() if key not in before}
+        return MetadataDelta(
+            created,
+            deleted,
+            {
+                name: image.topics[name]
+                for name in self._own_partitions
+                if name in image.topics and name not in created
+            },
+            frozenset(
+                resource
+                for resource in self._own_overrides
+                if resource.resource_type != ResourceType.TOPIC
+                or (resource.name in image.topics and resource.name not in created)
+            ),
+            frozenset(self._touched_brokers),
+        )
+
+    @singledispatchmethod
+    def apply(self, record: MetadataRecord) -> None:
+        raise TypeError(f"{type(record).__name__} is no metadata record")
+
+    @apply.register
+    def _(self, record: FeatureLevelRecord) -> None:
+        if record.name != METADATA_VERSION or record.level > METADATA_VERSION_LEVEL:
+            raise MetadataRecordError(
+                f"the metadata log needs {record.name} {record.level};"
+                f" this Penstock knows {METADATA_VERSION} up to {METADATA_VERSION_LEVEL}"
+            )
+        self._features[record.name] = record.level
+
+    @apply.register
+    def _(self, record: RegisterBrokerRecord) -> None:
+        self._touched_brokers.add(record.broker_id)
+        self._brokers[record.broker_id] = BrokerImage(
+            record.broker_id, record.host, record.port, record.rack,
+            record.broker_epoch, record.incarnation, record.storage_id, fenced=True,
+        )  # fmt: skip
+
+    @apply.register
+    def _(self, record: UnregisterBrokerRecord) -> None:
+        self._broker(record)
+        del self._brokers[record.broker_id]
+
+    @apply.register
+    def _(self, record: FenceBrokerRecord) -> None:
+        self._brokers[record.broker_id] = replace(self._broker(record), fenced=True)
+
+    @apply.register
+    def _(self, record: UnfenceBrokerRecord) -> None:
+        self._brokers[record.broker_id] = replace(self._broker(record), fenced=False)
+
+    @apply.register
+    def _(self, record: TopicRecord) -> None:
+        if record.name in self._topics or record.topic_id in self._topic_names:
+            raise MetadataRecordError(f"topic {record.name} ({record.topic_id}) is created twice")
+        partitions: dict[int, PartitionImage] = {}
+        self._own_partitions[record.name] = partitions
+        self._topics[record.name] = TopicImage(record.name, record.topic_id, partitions)
+        self._topic_names[record.topic_id] = record.name
+
+    @apply.register
+    def _(self, record: RemoveTopicRecord) -> None:
+        name = self._topic(record.topic_id).name
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        del self._topic_names[record.topic_id], self._topics[name]
+        self._own_partitions.pop(name, None)
+        self._own_overrides.pop(resource, None)
+        self._overrides.pop(resource, None)
+
+    @apply.register
+    def _(self, record: PartitionRecord) -> None:
+        partitions = self._partitions(record.topic_id)
+        if record.partition in partitions:
+            raise MetadataRecordError(f"partition {record.partition} of {record.topic_id} is created twice")
+        partitions[record.partition] = PartitionImage(
+            record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch
+        )
+
+    @apply.register
+    def _(self, record: PartitionChangeRecord) -> None:
+        partitions = self._partitions(record.topic_id)
+        old = partitions.get(record.partition)
+        if old is None:
+            raise MetadataRecordError(f"partition {record.partition} of {record.topic_id} does not exist")
+        partitions[record.partition] = PartitionImage(
+            old.leader if record.leader is None else record.leader,
+            old.leader_epoch if record.leader_epoch is None else record.leader_epoch,
+            old.replicas if record.replicas is None else record.replicas,
+            old.isr if record.isr is None else record.isr,
+            record.partition_epoch,
+        )
+
+    @apply.register
+    def _(self, record: ConfigRecord) -> None:
+        resource = ConfigResource(record.resource_type, record.resource_name)
+        overrides = self._own_overrides.get(resource)
+        if overrides is None:
+            overrides = self._own_overrides[resource] = dict(self._overrides.get(resource, {}))
+        if record.value is None:
+            overrides.pop(record.name, None)
+        else:
+            overrides[record.name] = record.value
+        if overrides:
+            self._overrides[resource] = overrides
+        else:
+            self._overrides.pop(resource, None)
+
+    @apply.register
+    def _(self, record: ProducerIdsRecord) -> None:
+        self._next_producer_id = max(self._next_producer_id, record.next_producer_id)
+
+    def _broker(
+        self, record: UnregisterBrokerRecord | FenceBrokerRecord | UnfenceBrokerRecord
+    ) -> BrokerImage:
+        broker = self._brokers.get(record.broker_id)
+        if broker is None or broker.epoch != record.broker_epoch:
+            raise MetadataRecordError(f"no broker {record.broker_id} with epoch {record.broker_epoch}")
+        self._touched_brokers.add(record.broker_id)
+        return broker
+
+    def _topic(self, topic_id: UUID) -> TopicImage:
+        name = self._topic_names.get(topic_id)
+        if name is None:
+            raise MetadataRecordError(f"no topic with id {topic_id}")
+        return self._topics[name]
+
+    def _partitions(self, topic_id: UUID) -> dict[int, PartitionImage]:
+        topic = self._topic(topic_id)
+        partitions = self._own_partitions.get(topic.name)
+        if partitions is None:
+            partitions = self._own_partitions[topic.name] = dict(topic.partitions)
+            self._topics[topic.name] = TopicImage(topic.name, topic.topic_id, partitions)
+        return partitions

@@ -1,0 +1,247 @@
+"""What is written to the metadata log, and how.
+
+The state of a cluster is the sum of these records. Each travels as the value of one log record, as JSON with
+its type and version first, so that a person can read a metadata log with nothing but a batch decoder::
+
+    {"type":"Topic","version":0,"name":"orders","topic_id":"5c5f…"}
+
+Fields that may be absent are left out when they are None. What comes back from a log is checked field by
+field: an unknown type, a newer version or a wrong field is an error with a clear line, never a guess.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Ids = tuple[int, ...]
+
+
+class MetadataRecordError(Exception):
+    """Bytes on the metadata log that this version of Penstock cannot take for a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLevelRecord:
+    """`metadata.version` says what the rest of the log may contain."""
+
+    name: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerRecord:
+    """A process took its place as a broker. It is fenced until an UnfenceBrokerRecord."""
+
+    broker_id: int
+    broker_epoch: int
+    incarnation: UUID
+    storage_id: UUID
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBrokerRecord:
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class FenceBrokerRecord:
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnfenceBrokerRecord:
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    name: str
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopicRecord:
+    """The topic goes with its partitions and its configs."""
+
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecord:
+    topic_id: UUID
+    partition: int
+    replicas: Ids
+    isr: Ids
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChangeRecord:
+    """What changed in a partition; None stands for what did not. Each change has its partition epoch."""
+
+    topic_id: UUID
+    partition: int
+    partition_epoch: int
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: Ids | None = None
+    replicas: Ids | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRecord:
+    """One config of a topic or broker; without a value it goes back to its default."""
+
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsRecord:
+    """Ids below `next_producer_id` were handed out to brokers, this time to `broker_id`."""
+
+    broker_id: int
+    next_producer_id: int
+
+
+MetadataRecord = (
+    FeatureLevelRecord
+    | RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | FenceBrokerRecord
+    | UnfenceBrokerRecord
+    | TopicRecord
+    | RemoveTopicRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | ConfigRecord
+    | ProducerIdsRecord
+)
+
+
+def _integer(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError("is not an integer")
+    return value
+
+
+def _string(value: object) -> str:
+    if type(value) is not str:
+        raise ValueError("is not a string")
+    return value
+
+
+def _uuid(value: object) -> UUID:
+    return UUID(_string(value))
+
+
+def _integers(value: object) -> Ids:
+    if type(value) is not list:
+        raise ValueError("is not a list")
+    return tuple(map(_integer, value))
+
+
+_CHECKS: dict[str, Callable[[object], object]] = {
+    "int": _integer, "str": _string, "UUID": _uuid, "Ids": _integers,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    name: str
+    version: int
+    record_type: type
+    checks: dict[str, Callable[[object], object]]
+    required: frozenset[str]
+
+
+def _schema(record_type: type, version: int = 0) -> _Schema:
+    fields = dataclasses.fields(record_type)
+    return _Schema(
+        record_type.__name__.removesuffix("Record"),
+        version,
+        record_type,
+        {field.name: _CHECKS[str(field.type).removesuffix(" | None")] for field in fields},
+        frozenset(field.name for field in fields if field.default is dataclasses.MISSING),
+    )
+
+
+_SCHEMAS: tuple[_Schema, ...] = (
+    _schema(FeatureLevelRecord),
+    _schema(RegisterBrokerRecord),
+    _schema(UnregisterBrokerRecord),
+    _schema(FenceBrokerRecord),
+    _schema(UnfenceBrokerRecord),
+    _schema(TopicRecord),
+    _schema(RemoveTopicRecord),
+    _schema(PartitionRecord),
+    _schema(PartitionChangeRecord),
+    _schema(ConfigRecord),
+    _schema(ProducerIdsRecord),
+)
+_BY_TYPE = {schema.record_type: schema for schema in _SCHEMAS}
+_BY_NAME = {schema.name: schema for schema in _SCHEMAS}
+
+
+def encode(record: MetadataRecord) -> bytes:
+    schema = _BY_TYPE[type(record)]
+    content: dict[str, Any] = {"type": schema.name, "version": schema.version}
+    for name in schema.checks:
+        value = getattr(record, name)
+        if value is not None:
+            content[name] = str(value) if isinstance(value, UUID) else value
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode(value: bytes | None) -> MetadataRecord:
+    try:
+        content = json.loads(value or b"")
+    except (ValueError, RecursionError) as error:
+        raise MetadataRecordError(f"not a metadata record: {error}") from None
+    if not isinstance(content, dict):
+        raise MetadataRecordError("not a metadata record: no JSON object")
+    name, version = content.pop("type", None), content.pop("version", None)
+    schema = _BY_NAME.get(name) if isinstance(name, str) else None
+    if schema is None:
+        raise MetadataRecordError(
+            f"unknown metadata record type {name!r}; a newer Penstock may have written it"
+        )
+    if type(version) is not int or not 0 <= version <= schema.version:
+        raise MetadataRecordError(
+            f"metadata record {name} has version {version!r}; this Penstock knows up to {schema.version}"
+        )
+    return _build(schema, content)
+
+
+def _build(schema: _Schema, content: dict[str, object]) -> MetadataRecord:
+    missing = schema.required - content.keys()
+    if missing:
+        raise MetadataRecordError(f"metadata record {schema.name} lacks {', '.join(sorted(missing))}")
+    values: dict[str, object] = {}
+    for name, value in content.items():
+        check = schema.checks.get(name)
+        if check is None:
+            raise MetadataRecordError(f"metadata record {schema.name} has no field {name!r}")
+        try:
+            values[name] = check(value)
+        except ValueError as error:
+            raise MetadataRecordError(f"metadata record {schema.name}: {name} {error}") from None
+    record: MetadataRecord = schema.record_type(**values)
+    return record

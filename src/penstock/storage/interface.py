@@ -1,0 +1,143 @@
+"""What a backend must do for a PartitionLog, and no more.
+
+PartitionLog owns everything that is not about where bytes lie: offsets, epochs, producers, ends, the queue
+of pending writes, the read-only state. A backend places whole batches, finds them again, and keeps small
+named blobs. The log is a row of segments, named by their base offsets; all but the last are closed.
+
+Threads: `write` runs in a writer thread, one call at a time per log, and must leave the backend's visible
+state alone; `written` then publishes the same runs on the owner's thread, where all other methods run.
+Methods raise OSError or StorageError.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.storage.index import NO_TIMESTAMP, Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from penstock.storage.compaction import CompactionPlan, CompactionResult
+    from penstock.storage.config import LogConfig
+    from penstock.storage.log import PartitionLog
+
+Buffer = bytes | bytearray | memoryview
+
+
+class SegmentInfo(NamedTuple):
+    """One segment as retention and compaction see it."""
+
+    base_offset: int
+    end_offset: int
+    """The next offset after its last batch; its base offset while it is empty."""
+    size: int
+    first_timestamp: int
+    max_timestamp: int
+
+
+@dataclass(slots=True)
+class WriteRun:
+    """Consecutive batches for one segment, in the form in which they will be written."""
+
+    segment: int
+    """Base offset of the segment they go to."""
+    roll: bool = False
+    """Close the segment so far and begin this one before anything is written."""
+    checkpoint: bool = False
+    """Before anything is written, make what the segment holds durable and note how far it is."""
+    blobs: list[tuple[str, bytes]] = field(default_factory=list)
+    """To be stored at the roll or checkpoint."""
+    stale_blobs: list[str] = field(default_factory=list)
+    """To be removed after that."""
+    buffers: list[Buffer] = field(default_factory=list)
+    """Two for each batch: its patched prefix of 16 bytes and the rest as it came."""
+    marks: list[Mark] = field(default_factory=list)
+    size: int = 0
+    end_offset: int = 0
+    first_timestamp: int = NO_TIMESTAMP
+    max_timestamp: int = NO_TIMESTAMP
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What opening found."""
+
+    clean: bool
+    """It was closed cleanly: the newest snapshot is the state at the end."""
+    end_offset: int | None
+    """The next offset, or None for a log without segments."""
+    report: list[str] = field(default_factory=list)
+
+
+class LogBackend(Protocol):
+    def load(self, config: LogConfig) -> Loaded: ...
+
+    def segments(self) -> list[SegmentInfo]: ...
+
+    def write(self, runs: Sequence[WriteRun], blobs: Sequence[tuple[str, bytes]], *, sync: bool) -> None:
+        """Store blobs, then runs. On failure, leave nothing of these runs behind if at all possible."""
+
+    def written(self, runs: Sequence[WriteRun]) -> None: ...
+
+    def read(self, offset: int, size_max: int, end_offset: int) -> Buffer:
+        """Whole batches of one segment: from the one that holds `offset` (or the next there is), none that
+        begins at or after `end_offset`; about `size_max` bytes, but at least one batch. Empty: none."""
+
+    def seek_time(self, timestamp: int) -> int:
+        """An offset, not far before the first record at or after the time, from which to look for it."""
+
+    def max_timestamp_before(self, end_offset: int) -> tuple[int, int]:
+        """(t, o): t is the largest timestamp before offset o, and o lies not far before `end_offset`."""
+
+    def truncate(self, offset: int) -> int:
+        """Remove the batch that holds `offset` and all after it; the new end of the log."""
+
+    def drop_front(self, count: int) -> None:
+        """Remove the first segments, durably. Never the last one."""
+
+    def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource: ...
+
+    def swap(self, plan: CompactionPlan, result: CompactionResult) -> None:
+        """Put compacted segments in the place of those they came from, all or none after a crash."""
+
+    def discard(self, result: CompactionResult) -> None: ...
+
+    def get_blob(self, name: str) -> bytes | None: ...
+
+    def put_blob(self, name: str, data: bytes) -> None:
+        """Durable when it returns."""
+
+    def remove_blobs(self, names: Sequence[str]) -> None: ...
+
+    def blob_names(self) -> list[str]: ...
+
+    def close(self, *, end_offset: int | None) -> None:
+        """With an end offset the close is clean: all is durable and the next `load` needs no scan."""
+
+
+class CompactionSource(NamedTuple):
+    """Where compaction finds its input: a folder of files, or batches in memory, one list per segment."""
+
+    folder: str | None
+    batches: list[list[bytes]] | None
+
+
+class Storage(Protocol):
+    """All logs of one node."""
+
+    storage_id: UUID
+    cluster_id: str
+    node_id: int
+
+    def open_log(self, name: str, topic_id: UUID, config: LogConfig, now_ms: int) -> PartitionLog: ...
+
+    def logs(self) -> list[tuple[str, UUID]]:
+        """The logs that exist, open or not."""
+
+    def delete_log(self, name: str) -> None: ...
+
+    def close(self) -> None:
+        """Close every open log cleanly, then the storage itself."""

@@ -1,0 +1,247 @@
+"""One segment: a file of raw batches, named by its base offset, and its sparse index.
+
+Reading knows three ways to a position, cheapest first: a remembered one (where a sequential reader stopped,
+or where a flush ended), an index entry, a walk over headers from there. Only headers are looked at; that
+they are sane is checked, the CRC is the reader's.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from penstock.storage.errors import StorageError
+from penstock.storage.index import NO_TIMESTAMP, Mark, SparseIndex, StoredIndex, decode_index
+from penstock.storage.interface import SegmentInfo
+from penstock.storage.recovery import rebuild_index
+from penstock.wire.batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, read_header
+
+if TYPE_CHECKING:
+    from penstock.storage.descriptors import Descriptors
+    from penstock.storage.interface import Buffer, WriteRun
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+POSITIONS_KEPT = 32
+
+_PLACE = struct.Struct(">qi4xb")  # base_offset, batch_length, magic
+_LAST_DELTA = struct.Struct(">i")
+_WALK_BYTES = 64 << 10
+
+
+def segment_path(folder: str, base_offset: int) -> str:
+    return f"{folder}/{base_offset:020d}{LOG_SUFFIX}"
+
+
+def index_path(folder: str, base_offset: int) -> str:
+    return f"{folder}/{base_offset:020d}{INDEX_SUFFIX}"
+
+
+class Segment:
+    __slots__ = (
+        "_descriptors",
+        "_positions",
+        "base_offset",
+        "damage",
+        "end_offset",
+        "first_timestamp",
+        "folder",
+        "index",
+        "max_timestamp",
+        "path",
+        "size",
+    )
+
+    def __init__(self, descriptors: Descriptors, folder: str, base_offset: int) -> None:
+        self._descriptors = descriptors
+        self._positions: dict[int, int] = {}
+        self.folder = folder
+        self.path = segment_path(folder, base_offset)
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self.first_timestamp = NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
+        self.index: SparseIndex | None = None
+        """None: not in memory; see `IndexCache`."""
+        self.damage: list[tuple[int, int]] = []
+        """Byte ranges that a scan found to be no valid batches."""
+
+    def info(self) -> SegmentInfo:
+        return SegmentInfo(
+            self.base_offset, self.end_offset, self.size, self.first_timestamp, self.max_timestamp
+        )
+
+    def describe(self, stored: StoredIndex) -> None:
+        """Take over what a stored or rebuilt index says about the segment."""
+        self.size = stored.covered
+        self.end_offset = stored.end_offset
+        self.first_timestamp = stored.first_timestamp
+        self.max_timestamp = stored.max_timestamp
+        self.index = stored.index
+
+    def stored_index(self, index: SparseIndex) -> StoredIndex:
+        return StoredIndex(
+            self.base_offset, self.size, self.end_offset, self.first_timestamp, self.max_timestamp, index
+        )
+
+    def extend(self, run: WriteRun) -> None:
+        """Publish batches that are written now."""
+        if not run.size:
+            return
+        if self.first_timestamp == NO_TIMESTAMP:
+            self.first_timestamp = run.first_timestamp
+        self.max_timestamp = max(self.max_timestamp, run.max_timestamp)
+        self.size += run.size
+        self.end_offset = run.end_offset
+        self._remember(self.end_offset, self.size)
+        if run.marks:
+            index = self.load_index()
+            for mark in run.marks:
+                index.add(mark)
+
+    def load_index(self) -> SparseIndex:
+        if self.index is None:
+            self.index = self.read_index()
+        return self.index
+
+    def read_index(self) -> SparseIndex:
+        """The index from its file, or rebuilt from the segment; nothing here changes but `damage`."""
+        descriptors = self._descriptors
+        stored = descriptors.read_index(index_path(self.folder, self.base_offset))
+        if stored is not None and stored.base_offset == self.base_offset and stored.covered == self.size:
+            return stored.index
+        if not self.size:
+            return SparseIndex()
+        rebuilt = rebuild_index(self.pread, self.base_offset, self.size)
+        self.damage = rebuilt.damage
+        return rebuilt.stored.index
+
+    def pread(self, size: int, position: int) -> bytes:
+        return self._descriptors.pread(self.path, size, position)
+
+    # Reading
+
+    def read(self, offset: int, size_max: int, end_offset: int) -> Buffer:
+        """Whole batches from the one that holds `offset` on; empty when there is none before the ends."""
+        start = self.position_of(offset)
+        if start >= self.size:
+            return b""
+        if self.damage:
+            size_max = self._before_damage(start, size_max)
+        limit = self._end_position(end_offset)
+        whole = limit is not None and limit <= start + size_max
+        stop = min(start + size_max, self.size if limit is None else limit)
+        data = self.pread(max(stop - start, min(HEADER_SIZE, self.size - start)), start)
+        if whole:
+            if len(data) != stop - start:
+                raise self._bad(start + len(data), "the file ends before its batches do")
+            self._remember(end_offset, stop)
+            return data
+        end, next_offset = self._walk(data, start, end_offset)
+        if end == start:
+            if next_offset >= end_offset:
+                return b""
+            size = self._batch_size(data, start)
+            data = self.pread(size, start)
+            if len(data) < size:
+                raise self._bad(start, f"batch of {size} bytes, of which only {len(data)} are there")
+            end, next_offset = start + size, read_header(data).next_offset
+        self._remember(next_offset, end)
+        return data if end - start == len(data) else memoryview(data)[: end - start]
+
+    def position_of(self, offset: int) -> int:
+        """Where the batch begins that holds `offset`, or the next one after a gap; `size` when none does."""
+        if offset >= self.end_offset:
+            return self.size
+        known = self._positions.get(offset)
+        if known is not None:
+            return known
+        mark = self.load_index().floor(offset)
+        position = mark.position if mark else 0
+        data = b""
+        data_start = position
+        while position < self.size:
+            at = position - data_start
+            if at + HEADER_SIZE > len(data):
+                data = self.pread(min(_WALK_BYTES, self.size - position), position)
+                data_start, at = position, 0
+            size = self._batch_size(data, position, at)
+            base_offset, _, _ = _PLACE.unpack_from(data, at)
+            if base_offset + _LAST_DELTA.unpack_from(data, at + 23)[0] >= offset:
+                break
+            position += size
+        self._remember(offset, position)
+        return position
+
+    def truncate(self, position: int, end_offset: int) -> None:
+        """Forget everything from `position` on; the file itself is cut by the caller."""
+        index = self.load_index()
+        before = index.floor_position(position)
+        start, largest = (before.position, before.max_timestamp_before) if before else (0, NO_TIMESTAMP)
+        while start < position:
+            head = self.pread(HEADER_SIZE, start)
+            size = self._batch_size(head, start)
+            largest = max(largest, read_header(head).max_timestamp)
+            start += size
+        index.truncate(position)
+        self._positions.clear()
+        self.size, self.end_offset, self.max_timestamp = position, end_offset, largest
+        if not position:
+            self.first_timestamp = NO_TIMESTAMP
+
+    def _end_position(self, end_offset: int) -> int | None:
+        """The position before which all batches begin before `end_offset`, if that is known without a walk."""
+        if end_offset >= self.end_offset:
+            return self.size
+        return self._positions.get(end_offset)
+
+    def _walk(self, data: bytes, start: int, end_offset: int) -> tuple[int, int]:
+        """(end of the last whole batch in `data` before `end_offset`, the offset after it).
+
+        Begins at the last index entry within, so that only a short stretch is looked at.
+        """
+        index = self.load_index()
+        mark = index.floor_position(start + len(data))
+        if mark and mark.offset >= end_offset:
+            mark = index.floor(end_offset)
+        position = max(mark.position, start) if mark else start
+        next_offset = mark.offset if mark and mark.position >= start else -1
+        while (at := position - start) + HEADER_SIZE <= len(data):
+            size = self._batch_size(data, position, at)
+            base_offset, _, _ = _PLACE.unpack_from(data, at)
+            if base_offset >= end_offset:
+                return position, base_offset
+            if at + size > len(data):
+                break
+            next_offset = base_offset + _LAST_DELTA.unpack_from(data, at + 23)[0] + 1
+            position += size
+        return position, next_offset
+
+    def _batch_size(self, data: bytes, position: int, at: int = 0) -> int:
+        if at + HEADER_SIZE > len(data):
+            raise self._bad(position, "the file ends inside a batch header")
+        base_offset, length, magic = _PLACE.unpack_from(data, at)
+        size: int = length + LENGTH_PREFIX_SIZE
+        if magic != 2 or size < HEADER_SIZE or position + size > self.size or base_offset < self.base_offset:
+            raise self._bad(position, "no valid batch header")
+        return size
+
+    def _before_damage(self, start: int, size_max: int) -> int:
+        for damage_start, damage_end in self.damage:
+            if damage_start <= start < damage_end:
+                raise self._bad(damage_start, f"{damage_end - damage_start} damaged bytes")
+            if start < damage_start:
+                size_max = min(size_max, damage_start - start)
+        return size_max
+
+    def _bad(self, position: int, reason: str) -> StorageError:
+        return StorageError(f"{self.path} is damaged at byte {position}: {reason}")
+
+    def _remember(self, offset: int, position: int) -> None:
+        positions = self._positions
+        if offset in positions:
+            return
+        if len(positions) >= POSITIONS_KEPT:
+            del positions[next(iter(positions))]
+        positions[offset] = position

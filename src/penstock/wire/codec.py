@@ -1,0 +1,146 @@
+"""Requests and responses of the Kafka protocol, over kio's schemas.
+
+A frame is a 4-byte length and a message; a request message is a header and a body::
+
+    api_key(2) api_version(2) correlation_id(4) client_id(nullable string) [tagged fields] body
+
+and a response is `correlation_id(4) [tagged fields] body`. The tagged fields are there when that version of
+the API is "flexible", except that the ApiVersions response never has them: a client that does not know yet
+what the broker speaks must be able to read it.
+
+Schemas are loaded when a (key, version) is first seen: all of them at once would cost seconds.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from functools import cache
+from typing import Any, NamedTuple
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+
+from penstock.wire.shapes import Body, lift, lower, names_in
+
+API_VERSIONS_KEY = 18
+
+_FIXED = struct.Struct(">hhih")
+_LENGTH_AND_CORRELATION = struct.Struct(">ii")
+_NO_TAGS = b"\x00"
+
+
+class DecodeError(Exception):
+    """The frame is not a request that can be understood; the connection cannot go on."""
+
+
+class RequestHeader(NamedTuple):
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+    end: int  # where the body begins, or the tagged fields if the version is flexible
+
+
+def read_request_header(frame: bytes | memoryview) -> RequestHeader:
+    try:
+        key, version, correlation_id, length = _FIXED.unpack_from(frame)
+    except struct.error:
+        raise DecodeError("frame too short for a request header") from None
+    end = _FIXED.size + max(length, 0)
+    if length < -1 or end > len(frame):
+        raise DecodeError("client id is longer than the frame")
+    try:
+        client_id = str(frame[_FIXED.size : end], "utf-8")
+    except UnicodeDecodeError:
+        raise DecodeError("client id is not UTF-8") from None
+    return RequestHeader(key, version, correlation_id, client_id, end)
+
+
+def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
+    count, position = read_unsigned_varint(frame, position)
+    for _ in range(count):
+        _, position = read_unsigned_varint(frame, position)
+        size, position = read_unsigned_varint(frame, position)
+        position += size
+        if position > len(frame):
+            raise DecodeError("tagged field is longer than the frame")
+    return position
+
+
+def read_unsigned_varint(frame: bytes | memoryview, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        try:
+            byte = frame[position]
+        except IndexError:
+            raise DecodeError("frame ends inside a varint") from None
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > 28:
+            raise DecodeError("varint too long")
+
+
+def unsigned_varint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+class MessageCodec:
+    """Reads requests and writes responses of one API in one version."""
+
+    def __init__(self, api_key: int, version: int, newest: int, versions: range) -> None:
+        request_type = load_request_schema(api_key, version)
+        self._newest_request_type = (
+            request_type if version == newest else load_request_schema(api_key, newest)
+        )
+        self._read = entity_reader(request_type)
+        self._response_type = load_response_schema(api_key, version)
+        self._write = entity_writer(self._response_type)
+        self._api_key = api_key
+        self._versions = versions
+        self.is_flexible: bool = request_type.__flexible__
+        self.has_response_tags = self.is_flexible and api_key != API_VERSIONS_KEY
+
+    def read_request(self, frame: bytes | memoryview, header: RequestHeader) -> tuple[Any, Any]:
+        """(request as it was sent, the same lifted to the newest version)."""
+        position = skip_tagged_fields(frame, header.end) if self.is_flexible else header.end
+        try:
+            request, _ = self._read(frame, position)
+        except (SerialError, ValueError, OverflowError, MemoryError) as error:
+            raise DecodeError(f"{type(error).__name__}: {error}") from error
+        return request, lift(request, self._newest_request_type)
+
+    def response_prefix(self, correlation_id: int, body_size: int) -> bytes:
+        """Frame length and response header for a body that was encoded by hand."""
+        tags = _NO_TAGS if self.has_response_tags else b""
+        return _LENGTH_AND_CORRELATION.pack(4 + len(tags) + body_size, correlation_id) + tags
+
+    def write_response(self, correlation_id: int, body: Body) -> bytes:
+        known_names = _response_names(self._api_key, self._versions)
+        buffer = io.BytesIO()
+        self._write(buffer, lower(body, self._response_type, known_names))
+        encoded = buffer.getvalue()
+        return self.response_prefix(correlation_id, len(encoded)) + encoded
+
+
+@cache
+def load_codec(api_key: int, version: int, versions: range) -> MessageCodec:
+    return MessageCodec(api_key, version, versions[-1], versions)
+
+
+@cache
+def _response_names(api_key: int, versions: range) -> frozenset[str]:
+    # The ends of the range know every name: none of the served APIs dropped a field it had gained between.
+    ends = {versions[0], versions[-1]}
+    return frozenset().union(*(names_in(load_response_schema(api_key, version)) for version in ends))

@@ -1,0 +1,72 @@
+"""The Fetch response by hand: records go out as the buffers they were read into.
+
+Body, versions 4–11 (version 12 has compact lengths, with tagged fields after each struct)::
+
+    throttle_time_ms(4) error_code(2, from 7) session_id(4, from 7)
+    [ topic [ index(4) error_code(2) high_watermark(8) last_stable_offset(8) log_start_offset(8, from 5)
+              aborted_transactions(nullable array) preferred_read_replica(4, from 11) records(bytes) ] ]
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.wire.codec import unsigned_varint
+from penstock.wire.produce import string
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+_THROTTLE_ERROR_SESSION = struct.Struct(">ihi")
+_PARTITION = struct.Struct(">ihqq")
+
+FLEXIBLE_FROM = 12
+
+
+class PartitionAnswer(NamedTuple):
+    index: int
+    error_code: int
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    preferred_read_replica: int = -1
+    records: bytes | memoryview = b""
+
+
+def write_response(
+    topics: Sequence[tuple[str, Sequence[PartitionAnswer]]], version: int, error_code: int = 0
+) -> list[bytes | memoryview]:
+    """The buffers of the body. Sessions are declined: the session id is always 0."""
+    compact = version >= FLEXIBLE_FROM
+    tags = b"\x00" if compact else b""
+    buffers: list[bytes | memoryview] = []
+    out = bytearray(_THROTTLE_ERROR_SESSION.pack(0, error_code, 0) if version >= 7 else _I32.pack(0))
+    out += unsigned_varint(len(topics) + 1) if compact else _I32.pack(len(topics))
+    for name, answers in topics:
+        out += string(name, compact)
+        out += unsigned_varint(len(answers) + 1) if compact else _I32.pack(len(answers))
+        for answer in answers:
+            _write_partition(out, answer, version)
+            if len(answer.records):
+                buffers += (bytes(out), answer.records)
+                out = bytearray()
+            out += tags
+        out += tags
+    out += tags
+    buffers.append(bytes(out))
+    return buffers
+
+
+def _write_partition(out: bytearray, answer: PartitionAnswer, version: int) -> None:
+    compact = version >= FLEXIBLE_FROM
+    out += _PARTITION.pack(answer.index, answer.error_code, answer.high_watermark, answer.last_stable_offset)
+    if version >= 5:
+        out += _I64.pack(answer.log_start_offset)
+    out += b"\x00" if compact else b"\xff\xff\xff\xff"  # no aborted transactions
+    if version >= 11:
+        out += _I32.pack(answer.preferred_read_replica)
+    size = len(answer.records)
+    out += unsigned_varint(size + 1) if compact else _I32.pack(size)

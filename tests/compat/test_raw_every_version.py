@@ -1,0 +1,73 @@
+"""Every API in every version that ApiVersions lists gets an answer that can be read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.index import load_request_schema
+from kio.schema.index import api_key_map
+
+from penstock.wire.shapes import names_in
+from tests.support.raw import API_VERSIONS, RawClient
+
+# API: (first, last) version that clients count on. More is welcome; less is not.
+SERVED = {
+    0: (0, 9), 1: (4, 12), 2: (1, 7), 3: (0, 12), 8: (2, 8), 9: (1, 8), 10: (0, 4), 11: (0, 9), 12: (0, 4),
+    13: (0, 5), 14: (0, 5), 15: (0, 5), 16: (0, 5), 18: (0, 4), 19: (2, 7), 20: (1, 6), 21: (0, 2),
+    22: (0, 4), 23: (2, 4), 32: (1, 4), 33: (0, 2), 35: (1, 4), 37: (0, 3), 42: (0, 2), 43: (0, 2),
+    44: (0, 1), 45: (0, 0), 46: (0, 0), 47: (0, 0), 60: (0, 1),
+}  # fmt: skip
+
+# Advertised for the sake of older clients, never served: see test_raw_batches.py.
+REFUSED = {(0, 0), (0, 1), (0, 2)}
+
+# What an otherwise empty body must say to be a request at all.
+LEAST: dict[str, dict[str, Any]] = {
+    "produce": {"acks": -1},
+    "fetch": {"replica_id": -1, "session_epoch": -1},
+    "list_offsets": {"replica_id": -1},
+    "offset_for_leader_epoch": {"replica_id": -2},
+    "api_versions": {"client_software_name": "raw", "client_software_version": "1"},
+    "init_producer_id": {"transaction_timeout": timedelta(seconds=10), "producer_id": -1, "producer_epoch": -1},
+}
+
+
+def advertised(raw: RawClient) -> dict[int, tuple[int, int]]:
+    answer = raw.request(API_VERSIONS, 0, {})
+    return {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+
+
+def test_what_clients_count_on_is_served(raw: RawClient) -> None:
+    offered = advertised(raw)
+    missing = {
+        api_key_map[key]: (wanted, offered.get(key))
+        for key, wanted in SERVED.items()
+        if key not in offered or offered[key][0] > wanted[0] or offered[key][1] < wanted[1]
+    }
+    assert not missing
+
+
+@pytest.mark.parametrize("key", SERVED, ids=[api_key_map[key] for key in SERVED])
+def test_an_answer_in_every_advertised_version(raw: RawClient, bootstrap: str, key: int) -> None:
+    first, last = advertised(raw)[key]
+    name = api_key_map[key]
+    for version in range(first, last + 1):
+        if (key, version) in REFUSED:
+            continue
+        known = names_in(load_request_schema(key, version))
+        body = {field: value for field, value in LEAST.get(name, {}).items() if field in known}
+        with RawClient(bootstrap) as client:
+            # `request` fails unless all of the answer, and nothing but the answer, can be read.
+            client.request(key, version, body)
+
+
+def test_nothing_is_advertised_that_is_not_served(raw: RawClient, bootstrap: str) -> None:
+    """The other direction, for the APIs that SERVED does not name: an answer, not a closed connection."""
+    for key, (_, last) in advertised(raw).items():
+        if key in SERVED:
+            continue
+        with RawClient(bootstrap) as client:
+            client.send(key, last, {})
+            assert client.receive_frame()

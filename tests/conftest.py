@@ -1,0 +1,37 @@
+"""Fixtures for all rings: real brokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.broker import BrokerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker of this test alone: it may be killed, restarted and filled."""
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    with BrokerProcess(folder) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One broker for all tests that only use topics and groups of their own."""
+    with BrokerProcess(tmp_path_factory.mktemp("shared-broker")) as process:
+        yield process
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A name for a topic that no other test uses."""
+    name = request.node.nodeid.rpartition("::")[2]
+    letters = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
+    return letters[:200]
