@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,11 @@ from tests.support.raw import RawClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+with warnings.catch_warnings():
+    # kafka-python reads its schemas with a function that Python deprecated; warnings are errors here.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from tests.support.raw import (
     FETCH,
     METADATA,
     PRODUCE,
-    ConnectionClosed,
+    ConnectionEndedError,
     RawClient,
     all_records,
     decode_response,
@@ -61,7 +61,7 @@ def test_acks_0_that_fails_closes_or_stays_silent(raw: RawClient, bootstrap: str
         other.send_produce(f"{topic}-unknown", make_batch([b"a"]), acks=0)
         try:
             assert other.produce(topic, make_batch([b"b"])).base_offset == 0
-        except (ConnectionClosed, ConnectionError):
+        except (ConnectionEndedError, ConnectionError):
             assert raw.end_offset(topic) == 0
 
 
@@ -153,6 +153,6 @@ def test_what_is_not_served_closes_that_connection_alone(
 ) -> None:
     with RawClient(bootstrap) as other:
         other.send_frame(struct.pack(">hhih", key, version, 1, len(CLIENT_ID)) + CLIENT_ID + bytes(20))
-        with pytest.raises((ConnectionClosed, ConnectionError)):
+        with pytest.raises((ConnectionEndedError, ConnectionError)):
             other.receive_frame()
     assert raw.request(API_VERSIONS, 0, {}).error_code is ErrorCode.none

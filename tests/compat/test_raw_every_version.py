@@ -30,7 +30,11 @@ LEAST: dict[str, dict[str, Any]] = {
     "list_offsets": {"replica_id": -1},
     "offset_for_leader_epoch": {"replica_id": -2},
     "api_versions": {"client_software_name": "raw", "client_software_version": "1"},
-    "init_producer_id": {"transaction_timeout": timedelta(seconds=10), "producer_id": -1, "producer_epoch": -1},
+    "init_producer_id": {
+        "transaction_timeout": timedelta(seconds=10),
+        "producer_id": -1,
+        "producer_epoch": -1,
+    },
 }
 
 
@@ -61,13 +65,3 @@ def test_an_answer_in_every_advertised_version(raw: RawClient, bootstrap: str, k
         with RawClient(bootstrap) as client:
             # `request` fails unless all of the answer, and nothing but the answer, can be read.
             client.request(key, version, body)
-
-
-def test_nothing_is_advertised_that_is_not_served(raw: RawClient, bootstrap: str) -> None:
-    """The other direction, for the APIs that SERVED does not name: an answer, not a closed connection."""
-    for key, (_, last) in advertised(raw).items():
-        if key in SERVED:
-            continue
-        with RawClient(bootstrap) as client:
-            client.send(key, last, {})
-            assert client.receive_frame()

@@ -10,7 +10,9 @@ import pytest
 from penstock.types import ErrorCode
 from tests.support.raw import (
     FETCH,
+    LIST_OFFSETS,
     OFFSET_FOR_LEADER_EPOCH,
+    RECENT_MS,
     RawClient,
     all_records,
     fetch_body,
@@ -75,10 +77,17 @@ def test_min_bytes_gives_up_at_max_wait_with_what_there_is(raw: RawClient, topic
     assert [record.value for record in all_records(answer.records)] == [b"a"]
 
 
-def test_an_error_in_one_partition_does_not_wait(raw: RawClient, topic: str) -> None:
+def test_an_offset_out_of_range_in_one_partition_does_not_wait(raw: RawClient, topic: str) -> None:
     before = time.monotonic()
-    answer = raw.request(FETCH, 12, fetch_body(topic, {0: 0, 99: 0}, max_wait_ms=LONG_MS))
+    answer = raw.request(FETCH, 12, fetch_body(topic, {0: 0, 1: 7}, max_wait_ms=LONG_MS))
     assert time.monotonic() - before < LONG_MS / 1_000 / 2
+    errors = {part.partition_index: part.error_code for part in answer.responses[0].partitions}
+    assert errors == {0: ErrorCode.none, 1: ErrorCode.offset_out_of_range}
+
+
+def test_an_unknown_partition_beside_a_known_one(raw: RawClient, topic: str) -> None:
+    raw.produce(topic, make_batch([b"a"]))
+    answer = raw.request(FETCH, 12, fetch_body(topic, {0: 0, 99: 0}))
     errors = {part.partition_index: part.error_code for part in answer.responses[0].partitions}
     assert errors == {0: ErrorCode.none, 99: ErrorCode.unknown_topic_or_partition}
 
@@ -144,7 +153,9 @@ def test_waiting_fetches_do_not_hold_up_other_connections(raw: RawClient, bootst
         answers = [waiter.receive(FETCH, 12)[1] for waiter in waiters]
         assert time.monotonic() - before < LONG_MS / 1_000 / 2
         for answer in answers:
-            assert [record.value for record in all_records(answer.responses[0].partitions[0].records)] == [b"a"]
+            assert [record.value for record in all_records(answer.responses[0].partitions[0].records)] == [
+                b"a"
+            ]
     finally:
         for waiter in waiters:
             waiter.socket.close()
@@ -204,7 +215,7 @@ def test_the_end_of_a_leader_epoch(raw: RawClient, topic: str) -> None:
 
 
 def test_list_offsets(raw: RawClient, topic: str) -> None:
-    start = 1_600_000_000_000
+    start = RECENT_MS
     raw.produce(topic, make_batch([b"a", b"b", b"c"], timestamp=start, step_ms=10))
     raw.produce(topic, make_batch([b"d"], timestamp=start + 100))
     raw.produce(topic, make_batch([b"e"], timestamp=start + 50))
@@ -226,7 +237,7 @@ def raw_offset(raw: RawClient, topic: str, timestamp: int, version: int) -> int:
     if version >= 4:
         partition["current_leader_epoch"] = -1
     answer = raw.request(
-        2, version, {"replica_id": -1, "topics": [{"name": topic, "partitions": [partition]}]}
+        LIST_OFFSETS, version, {"replica_id": -1, "topics": [{"name": topic, "partitions": [partition]}]}
     )
     assert answer.topics[0].partitions[0].error_code is ErrorCode.none
     return answer.topics[0].partitions[0].offset

@@ -12,6 +12,7 @@ from tests.support.raw import RawClient, all_records, make_batch, read_all
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
 @pytest.fixture
 def batch_of(raw: RawClient, topic: str) -> Callable[..., bytes]:
     """Batches of one fresh producer; creates the topic."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import socket
 import struct
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,10 +38,12 @@ API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 18, 19, 20, 21
 INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_LOG_DIRS = 22, 23, 35
 
 CLIENT_ID = b"raw"
+RECENT_MS = int(time.time() * 1_000) - 3_600_000
+"""An hour before the tests: old enough to be told from now, young enough for any retention."""
 TIMEOUT_SECONDS = 15.0
 
 
-class ConnectionClosed(Exception):
+class ConnectionEndedError(Exception):
     """The broker ended the connection."""
 
 
@@ -97,7 +100,7 @@ class RawClient:
         while len(received) < size:
             part = self.socket.recv(size - len(received))
             if not part:
-                raise ConnectionClosed(f"after {len(received)} of {size} bytes")
+                raise ConnectionEndedError(f"after {len(received)} of {size} bytes")
             received += part
         return bytes(received)
 
@@ -127,8 +130,9 @@ class RawClient:
         # Apache Kafka answers before its partitions have a leader.
         for partition in range(partitions):
             wait_until(
-                lambda partition=partition: self.list_offset(topic, -1, partition=partition).error_code.name
-                == "none",
+                lambda partition=partition: (
+                    self.list_offset(topic, -1, partition=partition).error_code.name == "none"
+                ),
                 f"leader of {topic}-{partition}",
             )
 
@@ -273,14 +277,12 @@ def make_batch(
     values: Iterable[bytes | None],
     *,
     codec: int = compression.NONE,
-    timestamp: int = 1_700_000_000_000,
+    timestamp: int = RECENT_MS,
     step_ms: int = 0,
     **options: int,
 ) -> bytes:
     """One batch of records without keys; options as those of `encode_batch`."""
-    records = [
-        Record(index, timestamp + index * step_ms, None, value) for index, value in enumerate(values)
-    ]
+    records = [Record(index, timestamp + index * step_ms, None, value) for index, value in enumerate(values)]
     return encode_batch(records, codec=codec, **options)
 
 

@@ -35,7 +35,7 @@ class Broker:
         self.memory = MemoryBudget(config.limits.total_bytes_max)
         self.registry = Registry(load_handlers())
         self.writers = WriterThreads(asyncio.get_running_loop())
-        self.controller = LocalController(storage, config)
+        self.controller = LocalController(storage, config, now_ms=self.now_ms)
         self.partitions = Partitions(self)
         self.groups = GroupCoordinator(self)
         self._housekeeper = Housekeeper(self)
@@ -65,7 +65,7 @@ class Broker:
         listening = bind(self.config.host, self.config.port)
         try:
             self.port = listening.getsockname()[1]
-            await self.controller.start(self.port)
+            await self.controller.start(port=self.config.advertised_port or self.port)
             await self.partitions.open_all(self.controller.image)
             self.controller.subscribe(self.partitions.apply)
             await self.groups.start()
@@ -83,4 +83,3 @@ class Broker:
         await self.partitions.close()
         await self.controller.stop()
         self.writers.close()
-        self.storage.close()

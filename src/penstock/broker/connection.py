@@ -14,9 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast, cast
 
 from penstock.broker.reply import Deferred, Reply
+from penstock.wire.batch import Buffer
 from penstock.wire.codec import DecodeError
 from penstock.wire.frames import FIRST_ALLOCATION_SIZE, FrameDecoder, FrameError
 
@@ -67,8 +68,8 @@ class Connection(asyncio.BufferedProtocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports have the methods of asyncio.Transport, and another ancestry.
+        self._transport = transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.client_host = str(peer[0]) if peer else "unknown"
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH)
@@ -134,12 +135,10 @@ class Connection(asyncio.BufferedProtocol):
     def _may_handle(self) -> bool:
         if self._closing or self._task is not None or self._writing_paused or self._turn_scheduled:
             return False
-        if self._memory.is_exhausted and self._request_bytes < self._memory.used_bytes:
-            # Others hold memory as well, so some of it will be released. If all of it is this
-            # connection's own, waiting would never end.
+        if self._memory.must_wait(self._charged):
             self._wait_for_memory()
             return False
-        return True
+        return not self._waits_for_memory
 
     def _handle(self, frame: bytes | memoryview) -> None:
         slot = Slot(len(frame))
@@ -187,7 +186,7 @@ class Connection(asyncio.BufferedProtocol):
         slot.reply = reply
         if self._closing or self._transport is None:
             return
-        buffers: list[bytes | memoryview] = []
+        buffers: list[Buffer] = []
         while self._slots and (first := self._slots[0].reply) is not None:
             self._request_bytes -= self._slots.popleft().frame_size
             buffers += first.buffers
@@ -198,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write(buffers)
         self._settle_charge()
 
-    def _write(self, buffers: list[bytes | memoryview]) -> None:
+    def _write(self, buffers: list[Buffer]) -> None:
         if buffers and self._transport is not None:
             self._server.metrics.bytes_out += sum(map(len, buffers))
             self._transport.writelines(buffers)
@@ -222,11 +221,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing or self._transport is None:
             return
         decoder = self._decoder
-        if decoder.wants_memory and not self._memory.is_exhausted:
+        if decoder.wants_memory and not self._memory.must_wait(self._charged):
             decoder.grow()
-        held = decoder.held_bytes
-        self._charge(held - self._held_by_decoder)
-        self._held_by_decoder = held
+        self._charge(decoder.held_bytes - self._held_by_decoder)
+        self._held_by_decoder = decoder.held_bytes
         if not decoder.in_frame:
             self.frame_began = None
         elif self.frame_began is None:
@@ -250,7 +248,7 @@ class Connection(asyncio.BufferedProtocol):
     def _wait_for_memory(self) -> None:
         if not self._waits_for_memory:
             self._waits_for_memory = True
-            self._memory.when_free(self._memory_is_free)
+            self._memory.when_free(self._memory_is_free, self._charged)
 
     def _memory_is_free(self) -> None:
         self._waits_for_memory = False

@@ -48,4 +48,5 @@ class Housekeeper:
         plan = partition.log.compaction_plan(now_ms=now_ms, high_watermark=partition.high_watermark)
         if plan is not None:
             result = await asyncio.get_running_loop().run_in_executor(None, run_compaction, plan)
-            partition.log.finish_compaction(result)
+            for line in partition.log.finish_compaction(result):
+                log.info("compaction of %s-%d: %s", partition.topic, partition.index, line)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     import socket
@@ -144,8 +144,7 @@ class HttpConnection(asyncio.Protocol):
         self._writable = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has its methods, not its type
         if len(self._server.connections) >= CONNECTIONS_MAX:
             self._send(failure(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"), keep_alive=False)
             return

@@ -2,7 +2,10 @@
 
 Whoever holds bytes for a client charges them here and releases them when they are gone. Over the limit
 nothing new is started: connections stop reading and stop handling requests, and queue here for their turn,
-first come first served. What is already under way may finish, so there is always progress.
+first come first served. What is already under way may finish.
+
+Those who wait may hold memory themselves, such as half of a big frame. If nobody else does, nobody would
+ever release any, so then the first of them goes on over the limit: there is always progress.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ class MemoryBudget:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[tuple[Callable[[], None], int]] = deque()
+        self._held_by_waiting = 0
 
     @property
     def is_exhausted(self) -> bool:
@@ -25,14 +29,21 @@ class MemoryBudget:
     def free_bytes(self) -> int:
         return max(self.limit_bytes - self.used_bytes, 0)
 
+    def must_wait(self, holding: int) -> bool:
+        """Whether somebody who holds that much has to wait before taking more."""
+        return self.is_exhausted and self.used_bytes > self._held_by_waiting + holding
+
+    def when_free(self, wake: Callable[[], None], holding: int) -> None:
+        """Call `wake` once when it is the caller's turn; until then what it holds must not change."""
+        self._waiting.append((wake, holding))
+        self._held_by_waiting += holding
+
     def charge(self, size: int) -> None:
         self.used_bytes += size
 
     def release(self, size: int) -> None:
         self.used_bytes -= size
-        while self._waiting and not self.is_exhausted:
-            self._waiting.popleft()()
-
-    def when_free(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once when there is room again; it may charge, and so end the round."""
-        self._waiting.append(wake)
+        while self._waiting and (not self.is_exhausted or self.used_bytes <= self._held_by_waiting):
+            wake, holding = self._waiting.popleft()
+            self._held_by_waiting -= holding
+            wake()

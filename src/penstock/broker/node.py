@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import signal
 import sys
+import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -28,8 +30,16 @@ SWITCH_INTERVAL_S: Final = 0.0005
 
 def open_storage(config: NodeConfig) -> Storage:
     if config.storage == "memory":
-        return MemoryStorage()
-    return FileStorage.open(config.data, node_id=config.node_id)
+        return MemoryStorage(uuid.uuid4(), node_id=config.node_id, cluster_id=new_cluster_id())
+    storage = FileStorage.open(config.data, node_id=config.node_id)
+    if not storage.cluster_id:
+        storage.set_cluster_id(new_cluster_id())
+    return storage
+
+
+def new_cluster_id() -> str:
+    """22 letters, as Kafka writes its own."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def run_node(config: NodeConfig, on_ready: OnReady) -> None:

@@ -41,10 +41,10 @@ class Partitions:
         self._broker = broker
         self._storage = broker.storage
         self._node_id = broker.config.node_id
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._partitions: dict[tuple[str, int], Partition] = {}
 
     def get(self, topic: str, index: int) -> Partition | None:
-        return self._partitions.get((topic, index))  # type: ignore[call-overload]  # equal to a TopicPartition
+        return self._partitions.get((topic, index))
 
     def require(self, topic: str, index: int) -> Partition:
         partition = self.get(topic, index)
@@ -74,8 +74,8 @@ class Partitions:
                 await self._delete(TopicPartition(topic.name, index))
         for topic in (*delta.created.values(), *delta.changed.values()):
             await self._open_topic(topic)
-        for topic in {resource.name for resource in delta.configs}:
-            self._reconfigure(topic)
+        for name in {resource.name for resource in delta.configs}:
+            self._reconfigure(name)
 
     async def close(self) -> None:
         await asyncio.gather(*(partition.drain() for partition in self))

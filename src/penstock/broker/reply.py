@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from penstock.wire.batch import Buffer
+
 T = TypeVar("T")
 
 
@@ -13,7 +15,7 @@ T = TypeVar("T")
 class Reply:
     """A whole response frame as buffers to be sent one after the other; none for a request without answer."""
 
-    buffers: tuple[bytes | memoryview, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
     close_after: bool = False
 
 
@@ -21,7 +23,7 @@ class Reply:
 class EncodedBody:
     """A response body that a handler encoded itself, because it is on the hot path."""
 
-    buffers: list[bytes | memoryview]
+    buffers: list[Buffer]
 
 
 @dataclass(frozen=True, slots=True)

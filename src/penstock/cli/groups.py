@@ -7,7 +7,14 @@ import typer
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from penstock.cli.kafka import REQUEST_SECONDS_MAX, answer, cluster_metadata, connect, require_topic
+from penstock.cli.kafka import (
+    REQUEST_SECONDS_MAX,
+    answer,
+    cluster_metadata,
+    connect,
+    error_line,
+    require_topic,
+)
 from penstock.cli.offsets import positions
 from penstock.cli.options import BOOTSTRAP, Bootstrap, Json
 from penstock.cli.output import CommandFailed, print_json, print_table
@@ -29,7 +36,7 @@ def list_groups(bootstrap: Bootstrap = BOOTSTRAP, json: Json = False) -> None:
     cluster_metadata(admin, bootstrap)
     result = answer(admin.list_consumer_groups(request_timeout=REQUEST_SECONDS_MAX))
     if result.errors:
-        raise CommandFailed(f"not all brokers answered: {result.errors[0]}")
+        raise CommandFailed(f"not all brokers answered: {error_line(result.errors[0])}")
     found = sorted((group.group_id, state_name(group.state)) for group in result.valid)
     if json:
         print_json({"groups": [{"group": group, "state": state} for group, state in found]})

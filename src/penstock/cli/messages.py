@@ -244,7 +244,7 @@ def as_json(message: Message) -> bytes:
         "timestamp": None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
         "key": as_text(message.key()),
         "value": as_text(message.value()),
-        "headers": [[name, as_text(value)] for name, value in message.headers() or []],
+        "headers": [[header[0], as_text(header[1])] for header in message.headers() or []],
     }
     return json_module.dumps(shown, ensure_ascii=False).encode()
 

@@ -36,6 +36,7 @@ T = TypeVar("T")
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 FLUSHES = ("commit", "os")
+STORAGES = ("file", "memory")
 BOTH_ROLES = {"broker", "controller"}
 
 
@@ -145,7 +146,7 @@ def read_controllers(value: Any) -> dict[str, Any]:
 def read_storage(value: Any) -> str:
     if isinstance(value, str) and value.startswith(("postgresql://", "postgres://")):
         raise NodeFileError("the PostgreSQL backend is not available yet")
-    return one_of("file", "memory")(value)
+    return one_of(*STORAGES)(value)
 
 
 def read_data(value: Any) -> Path:

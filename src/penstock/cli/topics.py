@@ -80,7 +80,9 @@ def create(
     topic = NewTopic(
         name, num_partitions=partitions, replication_factor=replication or BROKER_DEFAULT, config=settings
     )
-    answers(connect(bootstrap).create_topics([topic], request_timeout=REQUEST_SECONDS_MAX))
+    admin = connect(bootstrap)
+    cluster_metadata(admin, bootstrap)
+    answers(admin.create_topics([topic], request_timeout=REQUEST_SECONDS_MAX))
     print(f"created {name} with {counted(partitions, 'partition')}")
 
 

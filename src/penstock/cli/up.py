@@ -4,11 +4,11 @@ Nothing heavy is imported before the node itself: from here to `ready` must take
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from penstock.cli.node_file import FLUSHES, one_of, read_node_file, read_storage
+from penstock.cli.node_file import STORAGES, read_node_file, read_storage
 from penstock.cli.output import CommandFailed
 from penstock.config import NodeConfig
 
@@ -36,9 +36,8 @@ def up(
         typer.Option(metavar="file|memory|postgresql://…", help="Where logs are kept.", show_default="file"),
     ] = None,
     flush: Annotated[
-        str | None,
+        Literal["commit", "os"] | None,
         typer.Option(
-            metavar="commit|os",
             help="What an acknowledgement means: on disk, or handed to the operating system.",
             show_default="commit",
         ),
@@ -59,13 +58,19 @@ def up(
         "host": host,
         "port": port,
         "http_port": http_port,
-        "storage": storage if storage is None else read_storage(storage),
-        "flush": flush if flush is None else one_of(*FLUSHES)(flush),
+        "storage": storage if storage is None else parse_storage(storage),
+        "flush": flush,
     }
     settings.update({name: value for name, value in given.items() if value is not None})
     if no_http:
         settings["http_port"] = None
     run(settings)
+
+
+def parse_storage(text: str) -> str:
+    if text not in STORAGES and "://" not in text:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(STORAGES)}", param_hint="--storage")
+    return read_storage(text)
 
 
 def broker(

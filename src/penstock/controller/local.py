@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.controller.metadata_log import MetadataLog
@@ -28,7 +29,7 @@ from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.config import NodeConfig
     from penstock.metadata.alterations import ConfigOutcome, ResourceAlteration
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.storage.interface import Storage
 
 Outcome = TypeVar("Outcome")
+Subscriber = Callable[[MetadataDelta], Awaitable[None] | None]
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +71,7 @@ class LocalController:
         self._log: MetadataLog | None = None
         self._one_at_a_time = asyncio.Lock()
         self._changes: set[asyncio.Task[object]] = set()
-        self._subscribers: list[Callable[[MetadataDelta], None]] = []
+        self._subscribers: list[Subscriber] = []
 
     async def start(self, *, host: str | None = None, port: int | None = None) -> None:
         """Replay the log and register this node under the address that clients are to be told.
@@ -98,8 +100,12 @@ class LocalController:
             self._log.close()
             self._log = None
 
-    def subscribe(self, callback: Callable[[MetadataDelta], None]) -> None:
-        """`callback` is called on the event loop after each committed batch and must not wait or raise."""
+    def subscribe(self, callback: Subscriber) -> None:
+        """`callback` is called on the event loop after each committed batch and must not raise.
+
+        If it returns an awaitable, the change is complete when that is done: a topic that was answered as
+        created can be written to.
+        """
         self._subscribers.append(callback)
 
     def topic_config(self, name: str) -> TopicConfig:
@@ -181,8 +187,9 @@ class LocalController:
 
     def _change_done(self, task: asyncio.Task[object]) -> None:
         self._changes.discard(task)
-        if not task.cancelled() and isinstance(task.exception(), ApiError):
-            logger.error("a change of the metadata failed: %s", task.exception())
+        error = None if task.cancelled() else task.exception()
+        if error is not None:  # whoever asked may be gone
+            logger.error("a change of the metadata failed: %s", error)
 
     async def _decide_and_commit(
         self, decide: Callable[[MetadataImage], tuple[Sequence[MetadataRecord], Outcome]]
@@ -200,6 +207,16 @@ class LocalController:
                 except StorageError as error:
                     raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
                 self.image, delta = draft.finish()
-                for subscriber in self._subscribers:
-                    subscriber(delta)
+                await self._tell(delta)
             return outcome
+
+    async def _tell(self, delta: MetadataDelta) -> None:
+        try:
+            for subscriber in self._subscribers:
+                under_way = subscriber(delta)
+                if under_way is not None:
+                    await under_way
+        except StorageError as error:
+            # The change stands. What the node could not carry out, such as creating a folder, it tries
+            # again at its next start.
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error

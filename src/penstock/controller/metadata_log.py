@@ -31,12 +31,9 @@ COMPRESSED_FROM_BYTES = 4096
 class MetadataLog:
     def __init__(self, storage: Storage, *, now_ms: int) -> None:
         # Nothing may ever go missing from it, and what was answered was on disk, whatever a node's flush is.
-        config = LogConfig(
-            flush=Flush.COMMIT, delete=False, compact=False, retention_ms=-1, retention_bytes=-1
-        )
+        config = LogConfig(flush=Flush.COMMIT, delete=False, retention_ms=-1)
         self._log = storage.open_log(METADATA_LOG, METADATA_TOPIC_ID, config, now_ms)
-        # Each process writes in an epoch of its own: see replication rule "no process appends in an epoch
-        # begun by an earlier one".
+        # Each process writes in an epoch of its own, as the leader of any partition does.
         self._epoch = self._log.epochs.latest + 1
 
     @property

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.groups import records
+from penstock.groups import snapshot
 from penstock.groups.messages import (
     Answer,
     Assigned,
@@ -223,7 +223,8 @@ class Group:
                 self.remove(member)
         if len(self.roster) and not self.roster.elect_joined_leader():
             # Only static members are left, all of them away: their sessions decide how long they may be.
-            self._join_deadline_ms = now_ms + max(self.roster.rebalance_timeout_ms(), 1)
+            again_ms = max(self.roster.rebalance_timeout_ms(), self.limits.session_timeout_ms_min)
+            self._join_deadline_ms = now_ms + again_ms
             return
         self._join_deadline_ms = self._initial_remaining_ms = None
         self.generation_id += 1
@@ -340,28 +341,7 @@ class Group:
         return self._subscribed_topics is None or topic in self._subscribed_topics
 
     def write_metadata(self, purpose: Purpose, assignments: Mapping[str, bytes]) -> None:
-        value = records.GroupMetadataValue(
-            protocol_type=self.protocol_type or "",
-            generation_id=self.generation_id,
-            protocol_name=self.protocol_name,
-            leader=self.roster.leader_id,
-            state_timestamp_ms=self.state_timestamp_ms,
-            members=tuple(
-                records.MemberValue(
-                    member_id=one.member_id,
-                    group_instance_id=one.group_instance_id,
-                    client_id=one.client_id,
-                    client_host=one.client_host,
-                    rebalance_timeout_ms=one.rebalance_timeout_ms,
-                    session_timeout_ms=one.session_timeout_ms,
-                    subscription=one.metadata_for(self.protocol_name),
-                    assignment=assignments.get(one.member_id, b""),
-                )
-                for one in self.roster
-            ),
-        )
-        record = (records.encode_group_key(self.group_id), records.encode_group_value(value))
-        self._effects.append(Write(self, (record,), purpose))
+        self._effects.append(Write(self, (snapshot.record_of(self, assignments),), purpose))
 
     def answer(self, token: int, reply: JoinReply | SyncReply | LeaveReply) -> None:
         self._effects.append(Answer(token, reply))

@@ -7,7 +7,8 @@ that was restarted.
   answer. A change of its protocols, or a join of the leader (which has seen a change of the topics),
   begins a rebalance.
 - A static member that comes without an id has been restarted: it gets a new id, whoever still uses the old
-  one is fenced, and in a stable group it takes its old assignment without a rebalance.
+  one is fenced, and in a stable group it takes its old assignment without a rebalance. Kafka does that even
+  if it now reads other topics, which it then would not get; here that begins a rebalance.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from penstock.groups.member import Member
 from penstock.groups.messages import JoinReply, Rejoined
 from penstock.groups.states import GroupState
+from penstock.groups.subscription import maybe_topics
 from penstock.types import ErrorCode
 
 if TYPE_CHECKING:
@@ -141,13 +143,18 @@ def _update(group: Group, member: Member, token: int, request: JoinRequest) -> N
 
 def _restart_static(group: Group, member: Member, token: int, request: JoinRequest, now_ms: int) -> None:
     leader_before = group.roster.leader_id or ""
+    topics_before = maybe_topics(member.metadata_for(group.protocol_name))
     group.dismiss(member, ErrorCode.fenced_instance_id)
     group.rename(member, request.fresh_member_id)
     member.is_new = False
     _update(group, member, token, request)
     if group.state is GroupState.PREPARING_REBALANCE:
         return
-    if group.state is not GroupState.STABLE or group.roster.select_protocol() != group.protocol_name:
+    if (
+        group.state is not GroupState.STABLE
+        or group.roster.select_protocol() != group.protocol_name
+        or topics_before != maybe_topics(member.metadata_for(group.protocol_name))
+    ):
         group.prepare_rebalance(now_ms)
         return
     member.join_token = None

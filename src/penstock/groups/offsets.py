@@ -36,7 +36,8 @@ class Offsets:
         return not self.committed and not self._in_flight
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        self._in_flight.update(partitions)
+        for partition in partitions:
+            self._in_flight[partition] += 1
 
     def finish(self, offsets: Mapping[TopicPartition, CommittedOffset], *, written: bool) -> None:
         for partition, offset in offsets.items():

@@ -29,6 +29,8 @@ from dataclasses import dataclass
 
 from penstock.groups.offsets import CommittedOffset
 
+STRING_BYTES_MAX = 32_767
+
 
 class RecordError(Exception):
     """The bytes are not a record of `__consumer_offsets` in a version that is known here."""
@@ -66,6 +68,11 @@ class GroupMetadataValue:
     leader: str | None
     state_timestamp_ms: int
     members: tuple[MemberValue, ...]
+
+
+def fits(text: str) -> bool:
+    """Whether a record can hold the string; newer versions of requests can hold longer ones."""
+    return len(text) <= STRING_BYTES_MAX and len(text.encode()) <= STRING_BYTES_MAX
 
 
 def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:

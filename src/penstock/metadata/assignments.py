@@ -104,11 +104,11 @@ def _assigned(topic: NewTopic, brokers: Sequence[BrokerImage], budget: int) -> l
             "partitions should be a consecutive 0-based integer sequence",
         )
     replicas = [by_partition[partition] for partition in range(len(by_partition))]
-    _check_assignment(replicas, brokers, len(replicas[0]))
+    check_assignment(replicas, brokers, len(replicas[0]))
     return replicas
 
 
-def _check_assignment(
+def check_assignment(
     assignments: Sequence[tuple[int, ...]], brokers: Sequence[BrokerImage], replication_factor: int
 ) -> None:
     known = {broker.id for broker in brokers}
@@ -157,5 +157,5 @@ def replicas_of_added(
             f"Attempted to add {added} additional partition(s),"
             f" but {len(request.assignments)} assignment(s) were specified.",
         )
-    _check_assignment(request.assignments, brokers, topic.replication_factor)
+    check_assignment(request.assignments, brokers, topic.replication_factor)
     return list(request.assignments)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import singledispatchmethod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.metadata.records import (
     ConfigRecord,
@@ -31,7 +30,7 @@ from penstock.metadata.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from uuid import UUID
 
 METADATA_VERSION = "metadata.version"
@@ -112,7 +111,7 @@ class MetadataDelta:
     """What one batch changed. Topics by name; `deleted` holds their last images, the others the new ones.
 
     A topic that was deleted and created again in one batch is in both. `configs` names the topics and
-    brokers whose configs changed; the configs of a created topic are not mentioned there.
+    brokers whose configs changed; configs of a broker are defaults of all topics, so these come with it.
     """
 
     created: Mapping[str, TopicImage]
@@ -157,21 +156,20 @@ class ImageDraft:
                 for name in self._own_partitions
                 if name in image.topics and name not in created
             },
-            frozenset(
-                resource
-                for resource in self._own_overrides
-                if resource.resource_type != ResourceType.TOPIC
-                or (resource.name in image.topics and resource.name not in created)
-            ),
+            frozenset(self._changed_configs(image)),
             frozenset(self._touched_brokers),
         )
 
-    @singledispatchmethod
-    def apply(self, record: MetadataRecord) -> None:
-        raise TypeError(f"{type(record).__name__} is no metadata record")
+    def _changed_configs(self, image: MetadataImage) -> Iterator[ConfigResource]:
+        yield from self._own_overrides
+        if any(resource.resource_type == ResourceType.BROKER for resource in self._own_overrides):
+            for name in image.topics:
+                yield ConfigResource(ResourceType.TOPIC, name)
 
-    @apply.register
-    def _(self, record: FeatureLevelRecord) -> None:
+    def apply(self, record: MetadataRecord) -> None:
+        _APPLY[type(record)](self, record)
+
+    def _set_feature(self, record: FeatureLevelRecord) -> None:
         if record.name != METADATA_VERSION or record.level > METADATA_VERSION_LEVEL:
             raise MetadataRecordError(
                 f"the metadata log needs {record.name} {record.level};"
@@ -179,29 +177,24 @@ class ImageDraft:
             )
         self._features[record.name] = record.level
 
-    @apply.register
-    def _(self, record: RegisterBrokerRecord) -> None:
+    def _register(self, record: RegisterBrokerRecord) -> None:
         self._touched_brokers.add(record.broker_id)
         self._brokers[record.broker_id] = BrokerImage(
             record.broker_id, record.host, record.port, record.rack,
             record.broker_epoch, record.incarnation, record.storage_id, fenced=True,
         )  # fmt: skip
 
-    @apply.register
-    def _(self, record: UnregisterBrokerRecord) -> None:
+    def _unregister(self, record: UnregisterBrokerRecord) -> None:
         self._broker(record)
         del self._brokers[record.broker_id]
 
-    @apply.register
-    def _(self, record: FenceBrokerRecord) -> None:
+    def _fence(self, record: FenceBrokerRecord) -> None:
         self._brokers[record.broker_id] = replace(self._broker(record), fenced=True)
 
-    @apply.register
-    def _(self, record: UnfenceBrokerRecord) -> None:
+    def _unfence(self, record: UnfenceBrokerRecord) -> None:
         self._brokers[record.broker_id] = replace(self._broker(record), fenced=False)
 
-    @apply.register
-    def _(self, record: TopicRecord) -> None:
+    def _add_topic(self, record: TopicRecord) -> None:
         if record.name in self._topics or record.topic_id in self._topic_names:
             raise MetadataRecordError(f"topic {record.name} ({record.topic_id}) is created twice")
         partitions: dict[int, PartitionImage] = {}
@@ -209,8 +202,7 @@ class ImageDraft:
         self._topics[record.name] = TopicImage(record.name, record.topic_id, partitions)
         self._topic_names[record.topic_id] = record.name
 
-    @apply.register
-    def _(self, record: RemoveTopicRecord) -> None:
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
         name = self._topic(record.topic_id).name
         resource = ConfigResource(ResourceType.TOPIC, name)
         del self._topic_names[record.topic_id], self._topics[name]
@@ -218,8 +210,7 @@ class ImageDraft:
         self._own_overrides.pop(resource, None)
         self._overrides.pop(resource, None)
 
-    @apply.register
-    def _(self, record: PartitionRecord) -> None:
+    def _add_partition(self, record: PartitionRecord) -> None:
         partitions = self._partitions(record.topic_id)
         if record.partition in partitions:
             raise MetadataRecordError(f"partition {record.partition} of {record.topic_id} is created twice")
@@ -227,8 +218,7 @@ class ImageDraft:
             record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch
         )
 
-    @apply.register
-    def _(self, record: PartitionChangeRecord) -> None:
+    def _change_partition(self, record: PartitionChangeRecord) -> None:
         partitions = self._partitions(record.topic_id)
         old = partitions.get(record.partition)
         if old is None:
@@ -241,8 +231,7 @@ class ImageDraft:
             record.partition_epoch,
         )
 
-    @apply.register
-    def _(self, record: ConfigRecord) -> None:
+    def _set_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
         overrides = self._own_overrides.get(resource)
         if overrides is None:
@@ -256,8 +245,7 @@ class ImageDraft:
         else:
             self._overrides.pop(resource, None)
 
-    @apply.register
-    def _(self, record: ProducerIdsRecord) -> None:
+    def _take_producer_ids(self, record: ProducerIdsRecord) -> None:
         self._next_producer_id = max(self._next_producer_id, record.next_producer_id)
 
     def _broker(
@@ -282,3 +270,18 @@ class ImageDraft:
             partitions = self._own_partitions[topic.name] = dict(topic.partitions)
             self._topics[topic.name] = TopicImage(topic.name, topic.topic_id, partitions)
         return partitions
+
+
+_APPLY: Mapping[type, Callable[[ImageDraft, Any], None]] = {
+    FeatureLevelRecord: ImageDraft._set_feature,
+    RegisterBrokerRecord: ImageDraft._register,
+    UnregisterBrokerRecord: ImageDraft._unregister,
+    FenceBrokerRecord: ImageDraft._fence,
+    UnfenceBrokerRecord: ImageDraft._unfence,
+    TopicRecord: ImageDraft._add_topic,
+    RemoveTopicRecord: ImageDraft._remove_topic,
+    PartitionRecord: ImageDraft._add_partition,
+    PartitionChangeRecord: ImageDraft._change_partition,
+    ConfigRecord: ImageDraft._set_config,
+    ProducerIdsRecord: ImageDraft._take_producer_ids,
+}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -136,31 +136,20 @@ MetadataRecord = (
 )
 
 
-def _integer(value: object) -> int:
-    if type(value) is not int:
-        raise ValueError("is not an integer")
-    return value
+def _integers(value: list[object]) -> Ids:
+    if not all(type(item) is int for item in value):
+        raise ValueError("is not a list of integers")
+    return tuple(value)  # type: ignore[arg-type]  # checked just now
 
 
-def _string(value: object) -> str:
-    if type(value) is not str:
-        raise ValueError("is not a string")
-    return value
+class _Form(NamedTuple):
+    """How a field looks in JSON, and what is made of it; None leaves it as it is."""
+
+    json_type: type
+    convert: Callable[[Any], object] | None = None
 
 
-def _uuid(value: object) -> UUID:
-    return UUID(_string(value))
-
-
-def _integers(value: object) -> Ids:
-    if type(value) is not list:
-        raise ValueError("is not a list")
-    return tuple(map(_integer, value))
-
-
-_CHECKS: dict[str, Callable[[object], object]] = {
-    "int": _integer, "str": _string, "UUID": _uuid, "Ids": _integers,
-}  # fmt: skip
+_FORMS = {"int": _Form(int), "str": _Form(str), "UUID": _Form(str, UUID), "Ids": _Form(list, _integers)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +157,7 @@ class _Schema:
     name: str
     version: int
     record_type: type
-    checks: dict[str, Callable[[object], object]]
+    forms: dict[str, _Form]
     required: frozenset[str]
 
 
@@ -178,7 +167,7 @@ def _schema(record_type: type, version: int = 0) -> _Schema:
         record_type.__name__.removesuffix("Record"),
         version,
         record_type,
-        {field.name: _CHECKS[str(field.type).removesuffix(" | None")] for field in fields},
+        {field.name: _FORMS[str(field.type).removesuffix(" | None")] for field in fields},
         frozenset(field.name for field in fields if field.default is dataclasses.MISSING),
     )
 
@@ -198,12 +187,13 @@ _SCHEMAS: tuple[_Schema, ...] = (
 )
 _BY_TYPE = {schema.record_type: schema for schema in _SCHEMAS}
 _BY_NAME = {schema.name: schema for schema in _SCHEMAS}
+_read_json = json.JSONDecoder().decode
 
 
 def encode(record: MetadataRecord) -> bytes:
     schema = _BY_TYPE[type(record)]
     content: dict[str, Any] = {"type": schema.name, "version": schema.version}
-    for name in schema.checks:
+    for name in schema.forms:
         value = getattr(record, name)
         if value is not None:
             content[name] = str(value) if isinstance(value, UUID) else value
@@ -212,7 +202,7 @@ def encode(record: MetadataRecord) -> bytes:
 
 def decode(value: bytes | None) -> MetadataRecord:
     try:
-        content = json.loads(value or b"")
+        content = _read_json(str(value or b"", "utf-8"))
     except (ValueError, RecursionError) as error:
         raise MetadataRecordError(f"not a metadata record: {error}") from None
     if not isinstance(content, dict):
@@ -227,21 +217,27 @@ def decode(value: bytes | None) -> MetadataRecord:
         raise MetadataRecordError(
             f"metadata record {name} has version {version!r}; this Penstock knows up to {schema.version}"
         )
+    if not schema.required <= content.keys():
+        missing = ", ".join(sorted(schema.required - content.keys()))
+        raise MetadataRecordError(f"metadata record {name} lacks {missing}")
     return _build(schema, content)
 
 
-def _build(schema: _Schema, content: dict[str, object]) -> MetadataRecord:
-    missing = schema.required - content.keys()
-    if missing:
-        raise MetadataRecordError(f"metadata record {schema.name} lacks {', '.join(sorted(missing))}")
-    values: dict[str, object] = {}
+def _build(schema: _Schema, content: dict[str, Any]) -> MetadataRecord:
+    forms = schema.forms
     for name, value in content.items():
-        check = schema.checks.get(name)
-        if check is None:
+        form = forms.get(name)
+        if form is None:
             raise MetadataRecordError(f"metadata record {schema.name} has no field {name!r}")
-        try:
-            values[name] = check(value)
-        except ValueError as error:
-            raise MetadataRecordError(f"metadata record {schema.name}: {name} {error}") from None
-    record: MetadataRecord = schema.record_type(**values)
+        json_type, convert = form
+        if type(value) is not json_type:
+            raise MetadataRecordError(
+                f"metadata record {schema.name}: {name} is not of type {json_type.__name__}"
+            )
+        if convert is not None:
+            try:
+                content[name] = convert(value)
+            except ValueError as error:
+                raise MetadataRecordError(f"metadata record {schema.name}: {name} {error}") from None
+    record: MetadataRecord = schema.record_type(**content)
     return record

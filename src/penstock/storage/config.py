@@ -10,6 +10,7 @@ MIB = 1024 * KIB
 GIB = 1024 * MIB
 DAY_MS = 24 * 60 * 60 * 1000
 NO_LIMIT = -1
+INDEX_INTERVAL_BYTES = 64 * KIB
 
 
 class Flush(enum.Enum):
@@ -37,7 +38,7 @@ class LogConfig:
     max_compaction_lag_ms: int = 2**63 - 1
     min_cleanable_dirty_ratio: float = 0.5
     flush: Flush = Flush.COMMIT
-    index_interval_bytes: int = 64 * KIB
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
     producer_expiration_ms: int = DAY_MS
 
     @property

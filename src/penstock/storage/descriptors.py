@@ -28,7 +28,7 @@ class OpenFile:
 class Descriptors:
     def __init__(self, disk: Disk, open_files_max: int) -> None:
         self.open_files_max = open_files_max
-        self._disk = disk
+        self.disk = disk
         self._files: OrderedDict[str, OpenFile] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -41,7 +41,7 @@ class Descriptors:
             file = self._files.get(path)
             if file is None:
                 self._make_room()
-                file = self._files[path] = OpenFile(path, self._disk.open(path, create=create))
+                file = self._files[path] = OpenFile(path, self.disk.open(path, create=create))
             else:
                 self._files.move_to_end(path)
             file.pins += 1
@@ -51,7 +51,7 @@ class Descriptors:
         with self._lock:
             file.pins -= 1
             if file.forgotten and not file.pins:
-                self._disk.close(file.fd)
+                self.disk.close(file.fd)
 
     def forget(self, path: str) -> None:
         """The path will be removed or replaced: do not hand out its descriptor again."""
@@ -61,12 +61,12 @@ class Descriptors:
                 return
             file.forgotten = True
             if not file.pins:
-                self._disk.close(file.fd)
+                self.disk.close(file.fd)
 
     def pread(self, path: str, size: int, position: int) -> bytes:
         file = self.pin(path)
         try:
-            return self._disk.pread(file.fd, size, position)
+            return self.disk.pread(file.fd, size, position)
         finally:
             self.unpin(file)
 
@@ -80,5 +80,5 @@ class Descriptors:
         for path, file in self._files.items():
             if not file.pins:
                 del self._files[path]
-                self._disk.close(file.fd)
+                self.disk.close(file.fd)
                 return

@@ -81,7 +81,11 @@ class SparseIndex:
 
     def copy(self) -> SparseIndex:
         other = SparseIndex()
-        other.offsets, other.positions, other.timestamps = self.offsets[:], self.positions[:], self.timestamps[:]
+        other.offsets, other.positions, other.timestamps = (
+            self.offsets[:],
+            self.positions[:],
+            self.timestamps[:],
+        )
         return other
 
     def _mark(self, at: int) -> Mark | None:

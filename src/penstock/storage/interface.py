@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from penstock.storage.compaction import CompactionPlan, CompactionResult
+    from penstock.storage.compaction import CompactionResult
     from penstock.storage.config import LogConfig
     from penstock.storage.log import PartitionLog
 
@@ -95,12 +95,15 @@ class LogBackend(Protocol):
     def truncate(self, offset: int) -> int:
         """Remove the batch that holds `offset` and all after it; the new end of the log."""
 
+    def reset(self, offset: int) -> None:
+        """Remove everything; what remains is one empty segment that begins at `offset`."""
+
     def drop_front(self, count: int) -> None:
         """Remove the first segments, durably. Never the last one."""
 
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource: ...
 
-    def swap(self, plan: CompactionPlan, result: CompactionResult) -> None:
+    def swap(self, result: CompactionResult) -> None:
         """Put compacted segments in the place of those they came from, all or none after a crash."""
 
     def discard(self, result: CompactionResult) -> None: ...
@@ -114,7 +117,7 @@ class LogBackend(Protocol):
 
     def blob_names(self) -> list[str]: ...
 
-    def close(self, *, end_offset: int | None) -> None:
+    def close(self, *, end_offset: int | None, blobs: Sequence[tuple[str, bytes]] = ()) -> None:
         """With an end offset the close is clean: all is durable and the next `load` needs no scan."""
 
 
@@ -138,6 +141,9 @@ class Storage(Protocol):
         """The logs that exist, open or not."""
 
     def delete_log(self, name: str) -> None: ...
+
+    def set_cluster_id(self, cluster_id: str) -> None:
+        """Recorded once the node knows its cluster."""
 
     def close(self) -> None:
         """Close every open log cleanly, then the storage itself."""

@@ -2,7 +2,7 @@
 
 Per producer id the epoch and the last five batches are kept, as many as a producer may have in flight.
 A batch is checked before it is appended (`check`) and noted when it is (`update`); replaying the headers of
-a log through `update` gives the same state again, which is how it survives without being written at each step.
+a log through `update` gives the same state again, so that it need not be written at each step.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class ProducerStates:
         if state is None:
             return None
         if header.producer_epoch != state.epoch:
-            return self._check_epoch(header, state)
+            _check_new_epoch(header, state)
+            return None
         if not state.batches:
             return None
         base_sequence = header.base_sequence
@@ -75,23 +76,11 @@ class ProducerStates:
         for entry in state.batches:
             if entry.base_sequence == base_sequence and entry.last_sequence == last_sequence:
                 return Duplicate(entry.base_offset, entry.last_offset, entry.timestamp)
+        latest = state.batches[-1].last_sequence
         raise ApiError(
             ErrorCode.out_of_order_sequence_number,
-            f"producer {header.producer_id} sent sequence {base_sequence} after {state.batches[-1].last_sequence}",
+            f"producer {header.producer_id} sent sequence {base_sequence} after {latest}",
         )
-
-    def _check_epoch(self, header: BatchHeader, state: ProducerState) -> None:
-        if header.producer_epoch < state.epoch:
-            raise ApiError(
-                ErrorCode.invalid_producer_epoch,
-                f"producer {header.producer_id} uses epoch {header.producer_epoch}, the latest is {state.epoch}",
-            )
-        if header.base_sequence != 0:
-            raise ApiError(
-                ErrorCode.out_of_order_sequence_number,
-                f"producer {header.producer_id} begins epoch {header.producer_epoch} "
-                f"with sequence {header.base_sequence}",
-            )
 
     def update(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
         """Note an appended batch; `base_offset` is the assigned one, whatever the header says."""
@@ -128,7 +117,7 @@ class ProducerStates:
         return len(silent)
 
     def last_offsets(self) -> dict[int, int]:
-        """Per producer the last offset of its last batch, which compaction keeps at least as an empty batch."""
+        """Per producer the last offset of its last batch, of which compaction keeps at least the header."""
         return {key: state.batches[-1].last_offset for key, state in self._states.items() if state.batches}
 
     def to_json(self) -> list[Any]:
@@ -144,3 +133,17 @@ class ProducerStates:
             state = states._states[producer_id] = ProducerState(epoch, active_ms)
             state.batches = [BatchEntry(*entry) for entry in batches]
         return states
+
+
+def _check_new_epoch(header: BatchHeader, state: ProducerState) -> None:
+    if header.producer_epoch < state.epoch:
+        raise ApiError(
+            ErrorCode.invalid_producer_epoch,
+            f"producer {header.producer_id} uses epoch {header.producer_epoch}, known is {state.epoch}",
+        )
+    if header.base_sequence != 0:
+        raise ApiError(
+            ErrorCode.out_of_order_sequence_number,
+            f"producer {header.producer_id} begins epoch {header.producer_epoch} "
+            f"with sequence {header.base_sequence}",
+        )

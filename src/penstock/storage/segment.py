@@ -11,21 +11,22 @@ import struct
 from typing import TYPE_CHECKING
 
 from penstock.storage.errors import StorageError
-from penstock.storage.index import NO_TIMESTAMP, Mark, SparseIndex, StoredIndex, decode_index
+from penstock.storage.index import NO_TIMESTAMP, SparseIndex, StoredIndex, decode_index
 from penstock.storage.interface import SegmentInfo
 from penstock.storage.recovery import rebuild_index
 from penstock.wire.batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, read_header
 
 if TYPE_CHECKING:
-    from penstock.storage.descriptors import Descriptors
+    from penstock.storage.disk import Disk
+    from penstock.storage.index_cache import IndexCache
     from penstock.storage.interface import Buffer, WriteRun
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 POSITIONS_KEPT = 32
 
-_PLACE = struct.Struct(">qi4xb")  # base_offset, batch_length, magic
-_LAST_DELTA = struct.Struct(">i")
+_PLACE = struct.Struct(">qi4xb6xi")  # base_offset, batch_length, magic, last_offset_delta
+_LENGTH_MIN = HEADER_SIZE - LENGTH_PREFIX_SIZE
 _WALK_BYTES = 64 << 10
 
 
@@ -39,10 +40,13 @@ def index_path(folder: str, base_offset: int) -> str:
 
 class Segment:
     __slots__ = (
-        "_descriptors",
-        "_positions",
+        "_boundaries",
+        "_indexes",
+        "_starts",
+        "active",
         "base_offset",
         "damage",
+        "descriptors",
         "end_offset",
         "first_timestamp",
         "folder",
@@ -52,9 +56,15 @@ class Segment:
         "size",
     )
 
-    def __init__(self, descriptors: Descriptors, folder: str, base_offset: int) -> None:
-        self._descriptors = descriptors
-        self._positions: dict[int, int] = {}
+    def __init__(self, indexes: IndexCache, folder: str, base_offset: int) -> None:
+        self._indexes = indexes
+        self._boundaries: dict[int, int] = {}
+        """Offsets at which one batch ends and the next begins, and where that is."""
+        self._starts: dict[int, int] = {}
+        """Offsets that were looked for, and where the batch begins that holds them."""
+        self.descriptors = indexes.descriptors
+        self.active = False
+        """The last segment of its log: its index stays in memory, for it is ahead of its file."""
         self.folder = folder
         self.path = segment_path(folder, base_offset)
         self.base_offset = base_offset
@@ -63,7 +73,7 @@ class Segment:
         self.first_timestamp = NO_TIMESTAMP
         self.max_timestamp = NO_TIMESTAMP
         self.index: SparseIndex | None = None
-        """None: not in memory; see `IndexCache`."""
+        """None: not in memory."""
         self.damage: list[tuple[int, int]] = []
         """Byte ranges that a scan found to be no valid batches."""
 
@@ -89,26 +99,27 @@ class Segment:
         """Publish batches that are written now."""
         if not run.size:
             return
+        index = self.load_index()  # while its file, if it comes from there, still describes the segment
         if self.first_timestamp == NO_TIMESTAMP:
             self.first_timestamp = run.first_timestamp
         self.max_timestamp = max(self.max_timestamp, run.max_timestamp)
         self.size += run.size
         self.end_offset = run.end_offset
-        self._remember(self.end_offset, self.size)
-        if run.marks:
-            index = self.load_index()
-            for mark in run.marks:
-                index.add(mark)
+        _remember(self._boundaries, self.end_offset, self.size)
+        for mark in run.marks:
+            index.add(mark)
 
     def load_index(self) -> SparseIndex:
-        if self.index is None:
-            self.index = self.read_index()
-        return self.index
+        index = self.index
+        if index is None:
+            index = self.index = self.read_index()
+        if not self.active:
+            self._indexes.used(self)
+        return index
 
     def read_index(self) -> SparseIndex:
         """The index from its file, or rebuilt from the segment; nothing here changes but `damage`."""
-        descriptors = self._descriptors
-        stored = descriptors.read_index(index_path(self.folder, self.base_offset))
+        stored = read_index_file(self.descriptors.disk, index_path(self.folder, self.base_offset))
         if stored is not None and stored.base_offset == self.base_offset and stored.covered == self.size:
             return stored.index
         if not self.size:
@@ -118,7 +129,7 @@ class Segment:
         return rebuilt.stored.index
 
     def pread(self, size: int, position: int) -> bytes:
-        return self._descriptors.pread(self.path, size, position)
+        return self.descriptors.pread(self.path, size, position)
 
     # Reading
 
@@ -129,14 +140,13 @@ class Segment:
             return b""
         if self.damage:
             size_max = self._before_damage(start, size_max)
-        limit = self._end_position(end_offset)
-        whole = limit is not None and limit <= start + size_max
-        stop = min(start + size_max, self.size if limit is None else limit)
+        limit, whole = self._end_position(end_offset)
+        whole = whole and limit <= start + size_max
+        stop = min(start + size_max, limit)
         data = self.pread(max(stop - start, min(HEADER_SIZE, self.size - start)), start)
         if whole:
             if len(data) != stop - start:
                 raise self._bad(start + len(data), "the file ends before its batches do")
-            self._remember(end_offset, stop)
             return data
         end, next_offset = self._walk(data, start, end_offset)
         if end == start:
@@ -147,14 +157,16 @@ class Segment:
             if len(data) < size:
                 raise self._bad(start, f"batch of {size} bytes, of which only {len(data)} are there")
             end, next_offset = start + size, read_header(data).next_offset
-        self._remember(next_offset, end)
+        _remember(self._boundaries, next_offset, end)
         return data if end - start == len(data) else memoryview(data)[: end - start]
 
     def position_of(self, offset: int) -> int:
         """Where the batch begins that holds `offset`, or the next one after a gap; `size` when none does."""
         if offset >= self.end_offset:
             return self.size
-        known = self._positions.get(offset)
+        known = self._boundaries.get(offset)
+        if known is None:
+            known = self._starts.get(offset)
         if known is not None:
             return known
         mark = self.load_index().floor(offset)
@@ -166,12 +178,16 @@ class Segment:
             if at + HEADER_SIZE > len(data):
                 data = self.pread(min(_WALK_BYTES, self.size - position), position)
                 data_start, at = position, 0
-            size = self._batch_size(data, position, at)
-            base_offset, _, _ = _PLACE.unpack_from(data, at)
-            if base_offset + _LAST_DELTA.unpack_from(data, at + 23)[0] >= offset:
+                if len(data) < HEADER_SIZE:
+                    raise self._bad(position, "the file ends inside a batch header")
+            base_offset, length, magic, last_delta = _PLACE.unpack_from(data, at)
+            end = position + length + LENGTH_PREFIX_SIZE
+            if magic != 2 or length < _LENGTH_MIN or end > self.size or base_offset < self.base_offset:
+                raise self._bad(position, "no valid batch header")
+            if base_offset + last_delta >= offset:
                 break
-            position += size
-        self._remember(offset, position)
+            position = end
+        _remember(self._starts, offset, position)
         return position
 
     def truncate(self, position: int, end_offset: int) -> None:
@@ -185,16 +201,24 @@ class Segment:
             largest = max(largest, read_header(head).max_timestamp)
             start += size
         index.truncate(position)
-        self._positions.clear()
+        self.forget_positions()
         self.size, self.end_offset, self.max_timestamp = position, end_offset, largest
         if not position:
             self.first_timestamp = NO_TIMESTAMP
 
-    def _end_position(self, end_offset: int) -> int | None:
-        """The position before which all batches begin before `end_offset`, if that is known without a walk."""
+    def forget_positions(self) -> None:
+        self._boundaries.clear()
+        self._starts.clear()
+
+    def _end_position(self, end_offset: int) -> tuple[int, bool]:
+        """A position behind every batch that begins before `end_offset`, and whether it is the exact one."""
         if end_offset >= self.end_offset:
-            return self.size
-        return self._positions.get(end_offset)
+            return self.size, True
+        known = self._boundaries.get(end_offset)
+        if known is not None:
+            return known, True
+        mark = self.load_index().ceiling(end_offset)
+        return (mark.position if mark else self.size), False
 
     def _walk(self, data: bytes, start: int, end_offset: int) -> tuple[int, int]:
         """(end of the last whole batch in `data` before `end_offset`, the offset after it).
@@ -207,21 +231,25 @@ class Segment:
             mark = index.floor(end_offset)
         position = max(mark.position, start) if mark else start
         next_offset = mark.offset if mark and mark.position >= start else -1
-        while (at := position - start) + HEADER_SIZE <= len(data):
-            size = self._batch_size(data, position, at)
-            base_offset, _, _ = _PLACE.unpack_from(data, at)
+        at = position - start
+        while at + HEADER_SIZE <= len(data):
+            base_offset, length, magic, last_delta = _PLACE.unpack_from(data, at)
+            end = at + length + LENGTH_PREFIX_SIZE
+            if magic != 2 or length < _LENGTH_MIN or start + end > self.size:
+                raise self._bad(start + at, "no valid batch header")
             if base_offset >= end_offset:
-                return position, base_offset
-            if at + size > len(data):
+                return start + at, base_offset
+            if end > len(data):
                 break
-            next_offset = base_offset + _LAST_DELTA.unpack_from(data, at + 23)[0] + 1
-            position += size
-        return position, next_offset
+            next_offset = base_offset + last_delta + 1
+            at = end
+        return start + at, next_offset
 
-    def _batch_size(self, data: bytes, position: int, at: int = 0) -> int:
-        if at + HEADER_SIZE > len(data):
+    def _batch_size(self, data: bytes, position: int) -> int:
+        """The size of the batch with which `data` begins."""
+        if len(data) < HEADER_SIZE:
             raise self._bad(position, "the file ends inside a batch header")
-        base_offset, length, magic = _PLACE.unpack_from(data, at)
+        base_offset, length, magic, _ = _PLACE.unpack_from(data)
         size: int = length + LENGTH_PREFIX_SIZE
         if magic != 2 or size < HEADER_SIZE or position + size > self.size or base_offset < self.base_offset:
             raise self._bad(position, "no valid batch header")
@@ -238,10 +266,18 @@ class Segment:
     def _bad(self, position: int, reason: str) -> StorageError:
         return StorageError(f"{self.path} is damaged at byte {position}: {reason}")
 
-    def _remember(self, offset: int, position: int) -> None:
-        positions = self._positions
-        if offset in positions:
-            return
-        if len(positions) >= POSITIONS_KEPT:
-            del positions[next(iter(positions))]
-        positions[offset] = position
+
+def read_index_file(disk: Disk, path: str) -> StoredIndex | None:
+    """None when it is missing or damaged."""
+    try:
+        return decode_index(disk.read_file(path))
+    except FileNotFoundError:
+        return None
+
+
+def _remember(positions: dict[int, int], offset: int, position: int) -> None:
+    if offset in positions:
+        return
+    if len(positions) >= POSITIONS_KEPT:
+        del positions[next(iter(positions))]
+    positions[offset] = position

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.wire.batch import Buffer
 from penstock.wire.codec import unsigned_varint
 from penstock.wire.produce import string
 
@@ -27,22 +28,22 @@ FLEXIBLE_FROM = 12
 
 
 class PartitionAnswer(NamedTuple):
-    index: int
+    partition: int
     error_code: int
     high_watermark: int = -1
     last_stable_offset: int = -1
     log_start_offset: int = -1
     preferred_read_replica: int = -1
-    records: bytes | memoryview = b""
+    records: Buffer = b""
 
 
 def write_response(
     topics: Sequence[tuple[str, Sequence[PartitionAnswer]]], version: int, error_code: int = 0
-) -> list[bytes | memoryview]:
+) -> list[Buffer]:
     """The buffers of the body. Sessions are declined: the session id is always 0."""
     compact = version >= FLEXIBLE_FROM
     tags = b"\x00" if compact else b""
-    buffers: list[bytes | memoryview] = []
+    buffers: list[Buffer] = []
     out = bytearray(_THROTTLE_ERROR_SESSION.pack(0, error_code, 0) if version >= 7 else _I32.pack(0))
     out += unsigned_varint(len(topics) + 1) if compact else _I32.pack(len(topics))
     for name, answers in topics:
@@ -62,7 +63,7 @@ def write_response(
 
 def _write_partition(out: bytearray, answer: PartitionAnswer, version: int) -> None:
     compact = version >= FLEXIBLE_FROM
-    out += _PARTITION.pack(answer.index, answer.error_code, answer.high_watermark, answer.last_stable_offset)
+    out += _PARTITION.pack(answer.partition, answer.error_code, answer.high_watermark, answer.last_stable_offset)
     if version >= 5:
         out += _I64.pack(answer.log_start_offset)
     out += b"\x00" if compact else b"\xff\xff\xff\xff"  # no aborted transactions

@@ -31,7 +31,7 @@ FLEXIBLE_FROM = 9
 
 
 class PartitionData(NamedTuple):
-    index: int
+    partition: int
     records: memoryview | None
 
 
@@ -48,7 +48,7 @@ class ProduceRequest(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    index: int
+    partition: int
     error_code: int
     base_offset: int = -1
     log_append_time_ms: int = -1

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.reply import EncodedBody
 from penstock.storage import StorageError
 from penstock.types import ApiError, ErrorCode
+from penstock.wire.batch import Buffer
 from penstock.wire.fetch import PartitionAnswer, write_response
 from penstock.wire.registry import api
 
@@ -95,7 +96,7 @@ class _Fetch:
                 return PartitionAnswer(
                     asked.partition, ErrorCode.offset_out_of_range, high_watermark, high_watermark, log_start
                 )
-            records: bytes | memoryview = b""
+            records: Buffer = b""
             size_max = min(asked.partition_max_bytes, room)
             if asked.fetch_offset < high_watermark and (is_first or size_max > 0):
                 records = partition.log.read(asked.fetch_offset, size_max, end_offset=high_watermark)

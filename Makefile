@@ -1,0 +1,47 @@
+# Works on a machine that has Python >= 3.11 with venv, and make. Everything else goes into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
+  $(shell command -v $(name) >/dev/null 2>&1 && \
+    $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo lint test bench soak clean
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Install Penstock and what its tests need into .venv.
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "make: Penstock needs Python 3.11 or newer, and none was found" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "make: $(PYTHON) has no working venv module (on Debian: apt-get install python3-venv)" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: install ## Start Penstock, write and read through a real client, show it.
+	$(BIN)/penstock demo
+
+lint: install ## Style, types and architecture rules.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint ## Lint, then all tests. Brings kcat when it can.
+	scripts/ensure-kcat
+	$(BIN)/pytest
+
+bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
+	$(BIN)/python -m bench
+
+soak: install ## The long form of the fault tests.
+	scripts/ensure-kcat
+	PENSTOCK_SOAK=1 $(BIN)/pytest tests/e2e
+
+clean: ## Remove .venv and what tools left behind.
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Load generators: `python -m bench.load.NAME ARGS` takes one JSON object and prints one."""

@@ -1,0 +1,1 @@
+"""One module per question; each turns a session into rows of the table."""

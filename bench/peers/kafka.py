@@ -1,0 +1,106 @@
+"""Apache Kafka: one combined KRaft node from the published jars, with its defaults."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from typing import Final
+
+from bench.peers.base import Peer
+from bench.process import ROOT, UnavailableError, free_port, listening, spawn, wait_until
+
+VERSION: Final = "4.3.0"
+JARS: Final = ROOT / "bench" / ".cache" / f"kafka-{VERSION}"
+COPY_GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+# What Kafka's own start script gives the virtual machine.
+JVM_OPTIONS: Final = [
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+]
+POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>bench</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
+<version>{VERSION}</version></dependency></dependencies></project>
+"""
+# The values of Kafka's own sample server.properties where they are not the built-in defaults.
+PROPERTIES: Final = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={data}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+"""
+
+
+def launch(directory: Path) -> Peer:
+    """Format the folder, start the node and do not wait for it."""
+    java = shutil.which("java")
+    if java is None:
+        raise UnavailableError("no java")
+    fetch_jars()
+    port, controller_port = free_port(), free_port()
+    properties = directory / "server.properties"
+    properties.write_text(
+        PROPERTIES.format(port=port, controller_port=controller_port, data=directory / "data")
+    )
+    classpath = f"{JARS}{os.sep}*"
+    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    formatting = [
+        java,
+        "-cp",
+        classpath,
+        "kafka.tools.StorageTool",
+        "format",
+        "-t",
+        cluster_id,
+        "-c",
+        properties,
+    ]
+    done = subprocess.run([str(part) for part in formatting], capture_output=True, check=False)
+    if done.returncode:
+        raise UnavailableError(f"kafka storage format: {done.stderr.decode(errors='replace').strip()[-200:]}")
+    process = spawn(
+        [java, *JVM_OPTIONS, "-cp", classpath, "kafka.Kafka", properties], directory / "kafka.log"
+    )
+    return Peer(name="Kafka", version=VERSION, port=port, process=process, directory=directory)
+
+
+def start(directory: Path) -> Peer:
+    peer = launch(directory)
+    wait_until(lambda: listening(peer.port), "kafka", peer.process)
+    return peer
+
+
+def fetch_jars() -> None:
+    """Resolve the jars once; a folder is only given its final name when it is complete."""
+    if JARS.is_dir():
+        return
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UnavailableError("no mvn to resolve Kafka's jars")
+    partial = JARS.with_name(f"{JARS.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    pom = partial / "pom.xml"
+    pom.write_text(POM)
+    argv = [maven, "-q", "-B", "-f", pom, COPY_GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
+    done = subprocess.run([str(part) for part in argv], capture_output=True, check=False, timeout=600)
+    if done.returncode:
+        raise UnavailableError("mvn could not resolve Kafka's jars")
+    partial.rename(JARS)

@@ -1,0 +1,90 @@
+"""One run of the benchmark: which peers are up, how many rounds, how long, and where their files are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from bench.peers import kafka, nats, penstock, rabbitmq, redis, sink
+from bench.process import UnavailableError
+
+if TYPE_CHECKING:
+    from bench.peers.base import Peer
+
+T = TypeVar("T")
+
+STARTERS: Final[dict[str, Callable[[Path], Peer]]] = {
+    "penstock-os": lambda directory: penstock.start(directory, flush="os"),
+    "penstock-commit": lambda directory: penstock.start(directory, flush="commit"),
+    "sink": sink.start,
+    "kafka": kafka.start,
+    "redis-everysec": lambda directory: redis.start(directory, fsync="everysec"),
+    "redis-always": lambda directory: redis.start(directory, fsync="always"),
+    "nats": nats.start,
+    "rabbitmq": rabbitmq.start,
+}
+
+
+class Session:
+    def __init__(self, *, rounds: int, seconds: float, quick: bool) -> None:
+        self.rounds, self.seconds, self.quick = rounds, seconds, quick
+        self.versions: dict[str, str] = {}
+        self.missing: dict[str, str] = {}
+        self._directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
+        self._peers: dict[str, Peer] = {}
+        self._names = 0
+
+    def use(self, *names: str) -> list[str]:
+        """Have exactly these peers up, and say which of them are: an idle peer would take part of the CPU."""
+        for name in [name for name in self._peers if name not in names]:
+            self._stop(name)
+        for name in names:
+            if name not in self._peers and name not in self.missing:
+                self._start(name)
+        return [name for name in names if name in self._peers]
+
+    def peer(self, name: str) -> Peer:
+        return self._peers[name]
+
+    def directory(self, name: str) -> Path:
+        """A new folder in the run's own."""
+        directory = self._directory / self.unique(name)
+        directory.mkdir()
+        return directory
+
+    def unique(self, name: str) -> str:
+        self._names += 1
+        return f"{name}-{self._names}"
+
+    def interleaved(self, names: Sequence[str], run: Callable[[Peer], T]) -> dict[str, list[T]]:
+        """A B A B …; a first round warms everything up and does not count."""
+        results: dict[str, list[T]] = {name: [] for name in names}
+        for round_number in range(self.rounds + 1):
+            for name in names:
+                os.sync()  # one peer's dirty pages are not written back in another's time
+                outcome = run(self._peers[name])
+                if round_number:
+                    results[name].append(outcome)
+        return results
+
+    def close(self) -> None:
+        for name in list(self._peers):
+            self._stop(name)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _start(self, name: str) -> None:
+        try:
+            self._peers[name] = peer = STARTERS[name](self.directory(name))
+        except UnavailableError as error:
+            self.missing[name] = str(error)
+        else:
+            self.versions[peer.name.split()[0]] = peer.version
+
+    def _stop(self, name: str) -> None:
+        peer = self._peers.pop(name)
+        peer.stop()
+        shutil.rmtree(peer.directory, ignore_errors=True)

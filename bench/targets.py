@@ -1,0 +1,19 @@
+"""The bars and aims: what each ratio, Penstock divided by the peer, is held to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bench.stats import Target
+
+PRODUCE_VS_SINK: Final = Target(0.7, 0.9)
+PRODUCE_VS_KAFKA: Final = Target(1, 1.5)
+PRODUCE_COMMIT_VS_KAFKA: Final = Target(2, 5)
+CONSUME_VS_KAFKA: Final = Target(1, 1.5)
+LATENCY_VS_KAFKA: Final = Target(1, 0.5, at_least=False)
+FOOTPRINT_VS_KAFKA: Final = Target(0.2, 0.1, at_least=False)
+CPU_VS_SINK: Final = Target(2.5, 1.5, at_least=False)
+PUBLISH_VS: Final = {"redis": Target(4, 6), "nats": Target(10, 20), "rabbitmq": Target(20, 45)}
+CONSUME_VS: Final = {"redis": Target(1.5, 2), "nats": Target(5, 10), "rabbitmq": Target(10, 25)}
+NEAR_FLAT: Final = Target(0.8, 0.8)
+NEAR_FLAT_COST: Final = Target(1.2, 1.2, at_least=False)

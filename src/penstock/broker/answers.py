@@ -1,0 +1,25 @@
+"""Fields that many answers share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.types import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.metadata.image import BrokerImage
+
+# Bits are Kafka's AclOperation codes. Without an authorizer everybody may do everything that there is.
+ALL_TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+ALL_CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+OPERATIONS_NOT_ASKED: Final = -(1 << 31)
+
+
+def error_fields(error: ApiError | None) -> dict[str, Any]:
+    if error is None:
+        return {"error_code": ErrorCode.none, "error_message": None}
+    return {"error_code": error.code, "error_message": error.message}
+
+
+def endpoint_fields(broker: BrokerImage) -> dict[str, Any]:
+    return {"host": broker.host, "port": broker.port, "rack": broker.rack}

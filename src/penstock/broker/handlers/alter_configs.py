@@ -1,0 +1,45 @@
+"""AlterConfigs (33), versions 0–2: set all configs of a resource; what is not named goes back to its default.
+
+Clients prefer IncrementalAlterConfigs, which does not disturb what it does not name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.answers import error_fields
+from penstock.metadata.alterations import Alteration, ConfigOutcome, Operation, ResourceAlteration
+from penstock.metadata.image import ConfigResource
+from penstock.types import ApiError
+from penstock.wire.registry import api
+
+if TYPE_CHECKING:
+    from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+
+    from penstock.broker.context import RequestContext
+    from penstock.wire.shapes import Body
+
+
+@api(33, 0, 2)
+async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> Body:
+    wanted = [
+        ResourceAlteration(
+            ConfigResource(resource.resource_type, resource.resource_name),
+            [Alteration(config.name, Operation.SET, config.value) for config in resource.configs],
+        )
+        for resource in request.resources
+    ]
+    try:
+        outcomes = await context.broker.controller.alter_configs(wanted, validate_only=request.validate_only)
+    except ApiError as error:
+        outcomes = [ConfigOutcome(each.resource, error) for each in wanted]
+    return {
+        "responses": [
+            {
+                "resource_type": outcome.resource.resource_type,
+                "resource_name": outcome.resource.name,
+                **error_fields(outcome.error),
+            }
+            for outcome in outcomes
+        ]
+    }

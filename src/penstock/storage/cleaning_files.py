@@ -1,0 +1,112 @@
+"""Where compaction reads its batches and leaves what it keeps: files, or lists in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.storage.disk import Disk, write_all, write_atomically
+from penstock.storage.index import encode_index
+from penstock.storage.recovery import IndexBuilder
+from penstock.storage.scan import scan_batches
+from penstock.storage.segment import index_path, segment_path
+from penstock.storage.swapping import CLEANED_SUFFIX
+from penstock.wire.batch import check_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.storage.compaction import CompactionPlan
+    from penstock.storage.interface import Buffer, SegmentInfo
+    from penstock.wire.batch import BatchHeader
+
+WRITE_BYTES = 4 << 20
+
+Made = tuple[int, int, int, int]
+"""End offset, size, first and largest timestamp of a compacted segment."""
+
+
+class FileRound:
+    made: None = None
+
+    def __init__(self, folder: str, plan: CompactionPlan, disk: Disk | None = None) -> None:
+        self._folder = folder
+        self._interval = plan.index_interval_bytes
+        self._disk = disk or Disk()
+        self._fd = -1
+        self._buffers: list[Buffer] = []
+        self._buffered = 0
+        self._written = 0
+        self._builder = IndexBuilder(0, self._interval)
+
+    def batches(self, segments: Sequence[SegmentInfo]) -> Iterator[tuple[BatchHeader, memoryview]]:
+        for segment in segments:
+            fd = self._disk.open(segment_path(self._folder, segment.base_offset))
+            try:
+
+                def read(size: int, position: int, fd: int = fd) -> bytes:
+                    return self._disk.pread(fd, size, position)
+
+                for position, header in scan_batches(read, 0, segment.size, segment.base_offset):
+                    yield header, memoryview(read(header.size, position))
+            finally:
+                self._disk.close(fd)
+
+    def begin(self, base_offset: int) -> None:
+        self._fd = self._disk.open(self._cleaned(base_offset), create=True)
+        self._disk.ftruncate(self._fd, 0)
+        self._builder = IndexBuilder(base_offset, self._interval)
+        self._written = 0
+
+    def add(self, batch: Buffer) -> None:
+        position = self._written + self._buffered
+        self._builder.add(position, check_batch(memoryview(batch), position))
+        self._buffers.append(batch)
+        self._buffered += len(batch)
+        if self._buffered >= WRITE_BYTES:
+            self._flush()
+
+    def end(self) -> Made:
+        self._flush()
+        self._disk.fdatasync(self._fd)
+        self._disk.close(self._fd)
+        stored = self._builder.stored(self._written)
+        path = index_path(self._folder, self._builder.base_offset) + CLEANED_SUFFIX
+        write_atomically(self._disk, path, encode_index(stored))
+        return stored.end_offset, stored.covered, stored.first_timestamp, stored.max_timestamp
+
+    def _flush(self) -> None:
+        self._written = write_all(self._disk, self._fd, self._buffers, self._written)
+        self._buffers = []
+        self._buffered = 0
+
+    def _cleaned(self, base_offset: int) -> str:
+        return segment_path(self._folder, base_offset) + CLEANED_SUFFIX
+
+
+class MemoryRound:
+    def __init__(self, plan: CompactionPlan) -> None:
+        assert plan.batches is not None
+        self._sources = dict(
+            zip((segment.base_offset for segment in plan.segments), plan.batches, strict=True)
+        )
+        self._builder = IndexBuilder(0, plan.index_interval_bytes)
+        self._interval = plan.index_interval_bytes
+        self.made: list[list[bytes]] = []
+
+    def batches(self, segments: Sequence[SegmentInfo]) -> Iterator[tuple[BatchHeader, memoryview]]:
+        for segment in segments:
+            for batch in self._sources[segment.base_offset]:
+                view = memoryview(batch)
+                yield check_batch(view), view
+
+    def begin(self, base_offset: int) -> None:
+        self.made.append([])
+        self._builder = IndexBuilder(base_offset, self._interval)
+
+    def add(self, batch: Buffer) -> None:
+        self._builder.add(self._builder.position, check_batch(memoryview(batch)))
+        self.made[-1].append(bytes(batch))
+
+    def end(self) -> Made:
+        stored = self._builder.stored(self._builder.position)
+        return stored.end_offset, stored.covered, stored.first_timestamp, stored.max_timestamp

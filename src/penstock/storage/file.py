@@ -1,0 +1,317 @@
+"""The file backend: one folder per log.
+
+::
+
+    00000000000000000000.log        raw batches from that base offset on
+    00000000000000000000.index      its sparse index, see index.py
+    00000000000000001234.snapshot   producers as of that offset
+    epochs, log-start, cleaner      small sealed blobs
+    clean                           written last at a clean close, removed before the next write
+    partition                       topic id
+
+While `clean` exists and the files have the sizes it lists, opening costs a few small reads and no scan.
+Writing itself is in file_writer.py.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from penstock.storage import swapping
+from penstock.storage.blobs import seal, unseal
+from penstock.storage.disk import write_atomically
+from penstock.storage.file_writer import FileWriter
+from penstock.storage.index import NO_TIMESTAMP, SparseIndex, encode_index
+from penstock.storage.interface import CompactionSource, Loaded, SegmentInfo
+from penstock.storage.recovery import recover_closed, recover_last
+from penstock.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, index_path, read_index_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.storage.compaction import CompactionResult
+    from penstock.storage.config import LogConfig
+    from penstock.storage.index_cache import IndexCache
+    from penstock.storage.interface import Buffer, WriteRun
+
+CLEAN = "clean"
+PARTITION = "partition"
+TEMPORARY_SUFFIX = ".tmp"
+
+
+class FileBackend:
+    def __init__(self, indexes: IndexCache, folder: str) -> None:
+        self.folder = folder
+        self._indexes = indexes
+        self._descriptors = indexes.descriptors
+        self._disk = indexes.descriptors.disk
+        self._segments: list[Segment] = []
+        self._bases: list[int] = []
+        self._writer = FileWriter(indexes.descriptors, folder)
+        self._names: list[str] = []
+
+    # Opening and closing
+
+    def load(self, config: LogConfig) -> Loaded:
+        self._names = self._disk.listdir(self.folder)
+        if swapping.resume(self._disk, self.folder, self._names):
+            self._names = self._disk.listdir(self.folder)
+        for name in self._names:
+            if name.endswith(TEMPORARY_SUFFIX):
+                self._disk.unlink(self._path(name))
+        bases = sorted(int(name[: -len(LOG_SUFFIX)]) for name in self._names if name.endswith(LOG_SUFFIX))
+        segments = [Segment(self._indexes, self.folder, base) for base in bases]
+        sizes = [self._disk.size(segment.path) for segment in segments]
+        end_offset = self._load_clean(segments, sizes) if CLEAN in self._names else None
+        if end_offset is not None:
+            self._publish(segments)
+            return Loaded(True, end_offset)
+        if CLEAN in self._names:
+            self._disk.unlink(self._path(CLEAN))
+            self._disk.fsync_dir(self.folder)
+        self._writer.marked_clean = False
+        report = self._recover(segments, sizes, config)
+        self._publish(segments)
+        return Loaded(False, segments[-1].end_offset if segments else None, report)
+
+    def _load_clean(self, segments: list[Segment], sizes: list[int]) -> int | None:
+        """The end of the log, if the marker of a clean close is whole and agrees with the files."""
+        clean = unseal(self.get_blob(CLEAN))
+        if clean is None or [[info[0], info[2]] for info in clean["segments"]] != [
+            [segment.base_offset, size] for segment, size in zip(segments, sizes, strict=True)
+        ]:
+            return None
+        for segment, fields in zip(segments, clean["segments"], strict=True):
+            info = SegmentInfo(*fields)
+            segment.size, segment.end_offset = info.size, info.end_offset
+            segment.first_timestamp, segment.max_timestamp = info.first_timestamp, info.max_timestamp
+        self._writer.marked_clean = True
+        return int(clean["end_offset"])
+
+    def _recover(self, segments: list[Segment], sizes: list[int], config: LogConfig) -> list[str]:
+        report: list[str] = []
+        for segment, size in zip(segments, sizes, strict=True):
+            stored = read_index_file(self._disk, index_path(self.folder, segment.base_offset))
+            if stored is not None and stored.base_offset != segment.base_offset:
+                stored = None
+            if segment is not segments[-1]:
+                if stored is not None and stored.covered == size:
+                    segment.describe(stored)
+                    segment.index = None
+                    continue
+                recovered = recover_closed(
+                    segment.pread, segment.path, segment.base_offset, size, config.index_interval_bytes
+                )
+            else:
+                recovered = recover_last(
+                    segment.pread, segment.path, segment.base_offset, size, stored, config
+                )
+            segment.describe(recovered.stored)
+            segment.damage = recovered.damage
+            report += recovered.report
+            if segment.size < size:
+                self._cut(segment, segment.size)
+            if not segment.damage:
+                self._write_index(segment)
+        return report
+
+    def _publish(self, segments: list[Segment]) -> None:
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        if segments:
+            segments[-1].active = True
+            self._indexes.forget(segments[-1])
+
+    def close(self, *, end_offset: int | None, blobs: Sequence[tuple[str, bytes]] = ()) -> None:
+        try:
+            if end_offset is not None and not self._writer.marked_clean:
+                self._mark_clean(end_offset, blobs)
+        finally:
+            for segment in self._segments:
+                self._indexes.forget(segment)
+                self._descriptors.forget(segment.path)
+
+    def _mark_clean(self, end_offset: int, blobs: Sequence[tuple[str, bytes]]) -> None:
+        if self._segments:
+            active = self._segments[-1]
+            file = self._descriptors.pin(active.path)
+            try:
+                self._disk.fdatasync(file.fd)
+            finally:
+                self._descriptors.unpin(file)
+            self._write_index(active)
+        for name, data in blobs:
+            write_atomically(self._disk, self._path(name), data)
+        marker = {"end_offset": end_offset, "segments": [segment.info() for segment in self._segments]}
+        self.put_blob(CLEAN, seal(marker))
+        self._writer.marked_clean = True
+
+    # Writing
+
+    def write(self, runs: Sequence[WriteRun], blobs: Sequence[tuple[str, bytes]], *, sync: bool) -> None:
+        self._writer.write(self._segments[-1] if self._segments else None, runs, blobs, sync=sync)
+
+    def written(self, runs: Sequence[WriteRun]) -> None:
+        for run in runs:
+            if run.roll:
+                segment = Segment(self._indexes, self.folder, run.segment)
+                segment.index = SparseIndex()
+                if self._segments:
+                    closed = self._segments[-1]
+                    closed.active = False
+                    if closed.index is not None:
+                        self._indexes.used(closed)
+                self._publish([*self._segments, segment])
+            self._segments[-1].extend(run)
+
+    def truncate(self, offset: int) -> int:
+        self.unmark_clean()
+        doomed = len(self._bases)
+        while doomed > 1 and self._bases[doomed - 1] >= offset:
+            doomed -= 1
+        kept, gone = self._segments[:doomed], self._segments[doomed:]
+        for segment in reversed(gone):
+            self._remove(segment)
+        end_offset = offset
+        segment = kept[-1]
+        segment.load_index()  # while its file, if it comes from there, still describes the segment
+        position = segment.position_of(offset)
+        if position < segment.size:
+            end_offset = min(offset, _base_offset_at(segment, position))
+            segment.truncate(position, end_offset)
+            self._disk.unlink_if_there(index_path(self.folder, segment.base_offset))
+            self._disk.fsync_dir(self.folder)
+            self._cut(segment, position)
+        self._disk.fsync_dir(self.folder)
+        self._publish(kept)
+        return end_offset
+
+    def reset(self, offset: int) -> None:
+        self.unmark_clean()
+        for segment in reversed(self._segments):
+            self._remove(segment)
+        segment = Segment(self._indexes, self.folder, offset)
+        self._disk.close(self._disk.open(segment.path, create=True))
+        self._disk.fsync_dir(self.folder)
+        segment.index = SparseIndex()
+        self._publish([segment])
+
+    def drop_front(self, count: int) -> None:
+        self.unmark_clean()
+        for segment in self._segments[:count]:
+            self._remove(segment)
+        self._disk.fsync_dir(self.folder)
+        self._publish(self._segments[count:])
+
+    def unmark_clean(self) -> None:
+        """What the marker says is about to become wrong."""
+        self._writer.unmark_clean()
+
+    # Reading
+
+    def segments(self) -> list[SegmentInfo]:
+        return [segment.info() for segment in self._segments]
+
+    def read(self, offset: int, size_max: int, end_offset: int) -> Buffer:
+        at = max(bisect_right(self._bases, offset) - 1, 0)
+        while at < len(self._segments) and self._bases[at] < end_offset:
+            data = self._segments[at].read(offset, size_max, end_offset)
+            if data:
+                return data
+            at += 1
+        return b""
+
+    def seek_time(self, timestamp: int) -> int:
+        for segment in self._segments:
+            if segment.max_timestamp >= timestamp:
+                mark = segment.load_index().floor_time(timestamp)
+                return mark.offset if mark else segment.base_offset
+        return self._segments[-1].end_offset if self._segments else 0
+
+    def max_timestamp_before(self, end_offset: int) -> tuple[int, int]:
+        largest = NO_TIMESTAMP
+        offset = 0
+        for segment in self._segments:
+            if segment.base_offset >= end_offset:
+                break
+            offset = segment.base_offset
+            if segment.end_offset <= end_offset:
+                largest = max(largest, segment.max_timestamp)
+                offset = segment.end_offset
+            elif mark := segment.load_index().floor(end_offset):
+                largest = max(largest, mark.max_timestamp_before)
+                offset = mark.offset
+        return largest, offset
+
+    # Compaction
+
+    def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource:  # noqa: ARG002
+        return CompactionSource(self.folder, None)
+
+    def swap(self, result: CompactionResult) -> None:
+        self.unmark_clean()
+        gone = {segment.base_offset for segment in result.plan.segments}
+        for segment in self._segments:
+            if segment.base_offset in gone:
+                self._indexes.forget(segment)
+                self._descriptors.forget(segment.path)
+        swapping.swap(self._disk, self.folder, result)
+        fresh = []
+        for made in result.segments:
+            segment = Segment(self._indexes, self.folder, made.base_offset)
+            segment.size, segment.end_offset = made.size, made.end_offset
+            segment.first_timestamp, segment.max_timestamp = made.first_timestamp, made.max_timestamp
+            fresh.append(segment)
+        kept = [segment for segment in self._segments if segment.base_offset not in gone]
+        self._publish(sorted(kept + fresh, key=lambda segment: segment.base_offset))
+
+    def discard(self, result: CompactionResult) -> None:
+        swapping.discard(self._disk, self.folder, [made.base_offset for made in result.segments])
+
+    # Blobs
+
+    def get_blob(self, name: str) -> bytes | None:
+        try:
+            return self._disk.read_file(self._path(name))
+        except FileNotFoundError:
+            return None
+
+    def put_blob(self, name: str, data: bytes) -> None:
+        write_atomically(self._disk, self._path(name), data)
+        self._disk.fsync_dir(self.folder)
+
+    def remove_blobs(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._disk.unlink_if_there(self._path(name))
+
+    def blob_names(self) -> list[str]:
+        """As they were when the log was opened."""
+        return [
+            name for name in self._names if not name.endswith((LOG_SUFFIX, INDEX_SUFFIX, TEMPORARY_SUFFIX))
+        ]
+
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    def _write_index(self, segment: Segment) -> None:
+        data = encode_index(segment.stored_index(segment.load_index()))
+        write_atomically(self._disk, index_path(self.folder, segment.base_offset), data)
+
+    def _cut(self, segment: Segment, position: int) -> None:
+        file = self._descriptors.pin(segment.path)
+        try:
+            self._disk.ftruncate(file.fd, position)
+            self._disk.fdatasync(file.fd)
+        finally:
+            self._descriptors.unpin(file)
+
+    def _remove(self, segment: Segment) -> None:
+        self._indexes.forget(segment)
+        self._descriptors.forget(segment.path)
+        self._disk.unlink_if_there(index_path(self.folder, segment.base_offset))
+        self._disk.unlink_if_there(segment.path)
+
+
+def _base_offset_at(segment: Segment, position: int) -> int:
+    return int.from_bytes(segment.pread(8, position))

@@ -1,0 +1,385 @@
+"""A partition's log: offsets, epochs, producers and ends over a backend that places the bytes.
+
+One thread owns a log. `append` assigns offsets and queues the batch: no system call, no copy. `take_flush`
+hands the queue to a job that a writer thread runs, `finish_flush` publishes what it wrote. Three ends follow
+each other: `log_end_offset` (assigned), the job in flight, `flushed_end_offset` (counts for acknowledgements
+and may be read). A job that fails turns the log read-only for the rest of its life: `flushed_end_offset`
+stays, appends raise, and the next start decides by what is on disk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.storage import compaction, opening, retention, timestamps
+from penstock.storage.blobs import seal
+from penstock.storage.config import MIB, Flush
+from penstock.storage.errors import StorageError, os_failure
+from penstock.storage.flush import FlushJob
+from penstock.storage.index import NO_TIMESTAMP, Mark
+from penstock.storage.interface import WriteRun
+from penstock.types import ApiError, ErrorCode
+from penstock.wire.batch import NO_PRODUCER_ID, PATCHED_SIZE, BatchError, iterate_headers, patched_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from penstock.storage.compaction import CompactionPlan, CompactionResult
+    from penstock.storage.config import LogConfig
+    from penstock.storage.interface import Buffer, LogBackend
+    from penstock.storage.timestamps import TimestampedOffset
+    from penstock.wire.batch import BatchHeader
+
+CHECKPOINT_BYTES = 64 * MIB
+"""Recovery after a crash scans at most about this much of a log."""
+REPLAY_BYTES = 1 * MIB
+SNAPSHOTS_KEPT = 2
+
+
+class PartitionLog:
+    def __init__(
+        self, name: str, topic_id: UUID, config: LogConfig, backend: LogBackend, now_ms: int
+    ) -> None:
+        """Opens what the backend holds. Raises StorageError when it must not be opened."""
+        self.name = name
+        self.topic_id = topic_id
+        self.config = config
+        self.error: StorageError | None = None
+        """Set: read-only."""
+        self._backend = backend
+        try:
+            state = opening.open_state(backend, config, now_ms)
+        except OSError as error:
+            raise os_failure("open", name, error) from error
+        self.epochs = state.epochs
+        self.producers = state.producers
+        self.log_start_offset = state.log_start_offset
+        self.log_end_offset = state.end_offset
+        self.flushed_end_offset = state.end_offset
+        self.recovery = state.report
+        """Human-readable lines of what opening had to repair or cut."""
+        self._snapshots = state.snapshots
+        self._epochs_stored = state.epochs_stored
+        self._now_ms = now_ms
+        self._runs: list[WriteRun] = []
+        self._in_flight: FlushJob | None = None
+        self.closed = False
+        self._resume_segment()
+
+    def _resume_segment(self) -> None:
+        """Where the next batch goes, from what the backend holds."""
+        segments = self._backend.segments()
+        self._segment: int | None = segments[-1].base_offset if segments else None
+        self._position = segments[-1].size if segments else 0
+        self._marked = self._checkpointed = self._position
+        self._first_timestamp = segments[-1].first_timestamp if segments else NO_TIMESTAMP
+        self._max_timestamp = segments[-1].max_timestamp if segments else NO_TIMESTAMP
+
+    # Writing
+
+    def append(self, batch: Buffer, header: BatchHeader, *, leader_epoch: int, now_ms: int) -> int:
+        """Queue a checked batch under the next offsets and return its base offset."""
+        if self.error is not None:
+            raise self.error
+        base_offset = self.log_end_offset
+        size = header.size
+        timestamp = header.max_timestamp
+        if self._segment is None or (self._position and self._is_full(size, timestamp, now_ms)):
+            self._roll(base_offset)
+        elif self._position - self._checkpointed >= CHECKPOINT_BYTES:
+            self._checkpoint(base_offset)
+        if leader_epoch != self.epochs.latest:
+            self.epochs.assign(leader_epoch, base_offset)
+        run = self._runs[-1] if self._runs else self._continue()
+        if self._position - self._marked >= self.config.index_interval_bytes:
+            run.marks.append(Mark(base_offset, self._position, self._max_timestamp))
+            self._marked = self._position
+        run.buffers.append(patched_prefix(header, base_offset, leader_epoch))
+        run.buffers.append(memoryview(batch)[PATCHED_SIZE:])
+        run.size += size
+        self._position += size
+        if timestamp > self._max_timestamp:
+            self._max_timestamp = run.max_timestamp = timestamp
+        if run.first_timestamp == NO_TIMESTAMP:
+            run.first_timestamp = timestamp
+            if self._first_timestamp == NO_TIMESTAMP:
+                self._first_timestamp = timestamp
+        if header.producer_id != NO_PRODUCER_ID:
+            self.producers.update(header, base_offset, now_ms)
+        self._now_ms = now_ms
+        self.log_end_offset = run.end_offset = base_offset + header.last_offset_delta + 1
+        return base_offset
+
+    def _is_full(self, size: int, timestamp: int, now_ms: int) -> bool:
+        if self._position + size > self.config.segment_bytes:
+            return True
+        if self._first_timestamp == NO_TIMESTAMP:
+            return False
+        latest = timestamp if timestamp != NO_TIMESTAMP else now_ms
+        return latest - self._first_timestamp > self.config.roll_ms
+
+    def _continue(self) -> WriteRun:
+        assert self._segment is not None
+        run = WriteRun(self._segment)
+        self._runs.append(run)
+        return run
+
+    def _roll(self, base_offset: int) -> None:
+        run = WriteRun(base_offset, roll=True, end_offset=base_offset)
+        if self._segment is not None:
+            self._add_snapshot(run, base_offset)
+        self._segment = base_offset
+        self._position = self._marked = self._checkpointed = 0
+        self._first_timestamp = self._max_timestamp = NO_TIMESTAMP
+        self._runs.append(run)
+
+    def _checkpoint(self, offset: int) -> None:
+        run = WriteRun(self._segment or 0, checkpoint=True, end_offset=offset)
+        self._add_snapshot(run, offset)
+        self._checkpointed = self._position
+        self._runs.append(run)
+
+    def _add_snapshot(self, run: WriteRun, offset: int) -> None:
+        run.blobs.append((opening.snapshot_name(offset), opening.encode_snapshot(self.producers, offset)))
+        if offset not in self._snapshots:
+            self._snapshots.append(offset)
+        run.stale_blobs += [opening.snapshot_name(old) for old in self._snapshots[:-SNAPSHOTS_KEPT]]
+        del self._snapshots[:-SNAPSHOTS_KEPT]
+
+    def take_flush(self) -> FlushJob | None:
+        """All that is queued, as a job to run; None when nothing is, a job is under way, or read-only."""
+        if self._in_flight is not None or self.error is not None:
+            return None
+        blobs = []
+        if self.epochs.version != self._epochs_stored:
+            blobs.append((opening.EPOCHS, seal(self.epochs.entries)))
+        if not self._runs and not blobs:
+            return None
+        runs, self._runs = self._runs, []
+        self._in_flight = FlushJob(
+            self.name,
+            self._backend,
+            runs,
+            blobs,
+            sync=self.config.flush is Flush.COMMIT,
+            end_offset=self.log_end_offset,
+            epochs_version=self.epochs.version,
+        )
+        return self._in_flight
+
+    def finish_flush(self, job: FlushJob) -> None:
+        assert job is self._in_flight, "finish_flush takes the job that take_flush gave"
+        self._in_flight = None
+        if job.error is None:
+            try:
+                self._backend.written(job.runs)
+            except OSError as error:
+                job.error = os_failure("read", self.name, error)
+        if job.error is not None:
+            self._fail(job.error)
+            return
+        self._epochs_stored = job.epochs_version
+        self.flushed_end_offset = job.end_offset
+        job.runs = []
+
+    def flush(self) -> None:
+        """Write and sync all that is queued, here and now; the log may be read-only afterwards."""
+        while (job := self.take_flush()) is not None:
+            job.run()
+            self.finish_flush(job)
+
+    def _fail(self, error: StorageError) -> None:
+        self.error = StorageError(
+            f"{error}; {self.name} is read-only from offset {self.flushed_end_offset} on"
+        )
+        self._runs = []
+
+    # Reading
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._backend.segments())
+
+    def read(self, offset: int, size_max: int, *, end_offset: int) -> Buffer:
+        """Whole batches of one segment, the first being the one that holds `offset`, even if it is larger
+        than `size_max`; none begins at or after `end_offset`. Empty when there is nothing to read."""
+        end_offset = min(end_offset, self.flushed_end_offset)
+        if offset >= end_offset:
+            return b""
+        if offset < self.log_start_offset:
+            raise ApiError(
+                ErrorCode.offset_out_of_range, f"offset {offset}, the log starts at {self.log_start_offset}"
+            )
+        try:
+            return self._backend.read(offset, size_max, end_offset)
+        except OSError as error:
+            raise os_failure("read", self.name, error) from error
+
+    def batches(self, offset: int, end_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Every batch from the one that holds `offset` on, for replay."""
+        offset = max(offset, self.log_start_offset)
+        while data := self.read(offset, REPLAY_BYTES, end_offset=end_offset):
+            view = memoryview(data)
+            try:
+                for position, header in iterate_headers(view):
+                    yield header, view[position : position + header.size]
+                    offset = header.next_offset
+            except BatchError as error:
+                raise StorageError(f"{self.name} is damaged after offset {offset}: {error}") from error
+
+    def find_by_time(self, timestamp_ms: int, *, end_offset: int) -> TimestampedOffset | None:
+        """The first record at or after the time."""
+        return timestamps.find_by_time(self, self._backend, timestamp_ms, end_offset)
+
+    def max_timestamp(self, *, end_offset: int) -> TimestampedOffset | None:
+        """The first record with the largest timestamp."""
+        return timestamps.find_max(self, self._backend, end_offset)
+
+    # Changing what is there. None of these may run while a job is in flight in the part they change.
+
+    def reconfigure(self, config: LogConfig) -> None:
+        self.config = config
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove every batch that reaches `offset` or more, with the epochs and producer state it brought."""
+        assert self._in_flight is None, "truncation waits for the job in flight"
+        if self.error is not None:
+            raise self.error
+        if offset >= self.log_end_offset:
+            return
+        if offset > self.flushed_end_offset:
+            self.flush()  # some of the queue stays, and only the backend finds a place in it
+            if self.error is not None:
+                raise self.error
+        try:
+            self._truncate_stored(offset)
+        except OSError as error:
+            raise os_failure("truncate", self.name, error) from error
+
+    def _truncate_stored(self, offset: int) -> None:
+        self._runs = []
+        stale = [old for old in self._snapshots if old > offset]
+        self._backend.remove_blobs([opening.snapshot_name(old) for old in stale])
+        end_offset = self._truncate_backend(offset)
+        compaction.truncated(self._backend, end_offset)
+        self.epochs.truncate_end(end_offset)
+        self._backend.put_blob(opening.EPOCHS, seal(self.epochs.entries))
+        self._epochs_stored = self.epochs.version
+        self._snapshots = [old for old in self._snapshots if old <= end_offset]
+        self.producers = opening.restore_producers(
+            self._backend, self._snapshots, self.log_start_offset, end_offset, self._now_ms, []
+        )
+        self.log_end_offset = self.flushed_end_offset = end_offset
+        self._resume_segment()
+
+    def _truncate_backend(self, offset: int) -> int:
+        """The new end. Nothing visible may remain below the log start, so there the log begins anew."""
+        if offset < self.log_start_offset:
+            self._backend.put_blob(opening.LOG_START, seal(offset))
+            self.log_start_offset = offset
+        if not self._backend.segments():
+            return offset  # all there was is the queue
+        if offset > self.log_start_offset:
+            end_offset = self._backend.truncate(offset)
+            if end_offset >= self.log_start_offset:
+                return end_offset
+        self._backend.reset(self.log_start_offset)
+        return self.log_start_offset
+
+    def delete_records_before(self, offset: int) -> None:
+        """Move the log start, durably; segments that lie wholly before it go."""
+        if offset <= self.log_start_offset:
+            return
+        if offset > self.flushed_end_offset:
+            raise ApiError(
+                ErrorCode.offset_out_of_range, f"offset {offset}, the log ends at {self.flushed_end_offset}"
+            )
+        try:
+            self._backend.put_blob(opening.LOG_START, seal(offset))
+            self._start_at(offset)
+            self._drop_front(retention.segments_before(self._backend.segments(), offset))
+        except OSError as error:
+            raise os_failure("delete from", self.name, error) from error
+
+    def _start_at(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self.epochs.truncate_start(offset)
+
+    def _drop_front(self, count: int) -> None:
+        if count:
+            self._backend.drop_front(count)
+
+    def apply_retention(self, *, now_ms: int, high_watermark: int) -> list[str]:
+        """Drop closed segments that time or size condemns, and silent producers; what went and why."""
+        self.producers.expire(now_ms, self.config.producer_expiration_ms)
+        if self.error is not None or not self.config.delete:
+            return []
+        bound = min(high_watermark, self.flushed_end_offset)
+        if retention.active_is_expired(self._backend.segments(), self.config, now_ms, bound):
+            self._roll_now()
+        segments = self._backend.segments()
+        condemned = retention.condemned(segments, self.config, now_ms, bound)
+        if not condemned:
+            return []
+        count = len(condemned)
+        try:
+            self._start_at(max(self.log_start_offset, segments[count].base_offset))
+            self._drop_front(count)
+        except OSError as error:
+            raise os_failure("delete from", self.name, error) from error
+        return [
+            f"{self.name}: dropped offsets {segment.base_offset} to {segment.end_offset - 1} "
+            f"({segment.size} bytes): {reason}"
+            for segment, reason in zip(segments, condemned, strict=False)
+        ]
+
+    def _roll_now(self) -> None:
+        """Close the active segment although nothing is appended, unless a job makes this the wrong moment."""
+        if self._in_flight is None and not self._runs:
+            self._roll(self.log_end_offset)
+            self.flush()
+
+    # Compaction
+
+    def compaction_plan(self, now_ms: int, high_watermark: int) -> CompactionPlan | None:
+        """What is worth compacting now, for `run_compaction` in another thread or process."""
+        if self.error is not None or not self.config.compact:
+            return None
+        bound = min(high_watermark, self.flushed_end_offset)
+        return compaction.make_plan(
+            self.name, self._backend, self.config, self.producers, self.log_start_offset, bound, now_ms
+        )
+
+    def finish_compaction(self, result: CompactionResult) -> list[str]:
+        """Put the result in place, unless the segments changed meanwhile; what was gained."""
+        try:
+            return compaction.finish(self.name, self._backend, self.config, result)
+        except OSError as error:
+            raise os_failure("swap compacted segments of", self.name, error) from error
+
+    def close(self) -> None:
+        """Flush all, write indexes and snapshot, mark as clean. A read-only log is left to recovery."""
+        if self.closed:
+            return
+        assert self._in_flight is None, "closing waits for the job in flight"
+        self.flush()
+        self.closed = True
+        try:
+            if self.error is not None:
+                self._backend.close(end_offset=None)
+                return
+            last = WriteRun(0)
+            if self._snapshots[-1:] != [self.log_end_offset]:
+                self._add_snapshot(last, self.log_end_offset)
+            self._backend.close(end_offset=self.log_end_offset, blobs=last.blobs)
+            self._backend.remove_blobs(last.stale_blobs)
+        except OSError as error:
+            raise os_failure("close", self.name, error) from error
+
+    def abandon(self) -> None:
+        """The log is about to be deleted: let go of it without writing anything."""
+        self.closed = True
+        self._runs = []
+        self.error = self.error or StorageError(f"{self.name} is deleted")
+        self._backend.close(end_offset=None)

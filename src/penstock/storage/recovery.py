@@ -1,0 +1,136 @@
+"""What is done with a segment that nobody vouches for: scan it, index it, decide about bad bytes.
+
+A segment's index file says how many of its bytes were described and synced when it was written (at the
+roll, at a checkpoint every 64 MiB, at a clean close). Recovery trusts that much and scans the rest, checking
+header, CRC and order of offsets of every batch. Where the scan meets bytes that are no valid batch, there
+are these cases:
+
+* The segment is not the last one. It was synced in whole before its successor was begun, so no crash of
+  ours explains the damage. It is reported, nothing is cut, reads that reach it raise StorageError, and
+  whatever follows stays readable.
+* It is the last one and no valid batch follows: a torn tail. A write was under way when the process or the
+  machine stopped. Nothing of it was acknowledged, because acknowledgements wait for the whole write (and,
+  under `flush=commit`, for the sync). It is cut off.
+* It is the last one and valid batches follow. Under `flush=os` nothing after the checkpoint was promised to
+  be on disk and the system may have written pages in any order, so the log is cut at the first bad byte, as
+  Kafka does. Under `flush=commit` two things can explain it: the machine lost power during one sync and kept
+  later pages but not an earlier one (then nothing behind the bad byte was acknowledged), or the disk damaged
+  bytes long after they were synced (then everything behind was). The bytes cannot tell which. Cutting could
+  lose acknowledged data, so the log refuses to open, names the place and leaves the files as they are;
+  cutting the file there by hand is then somebody's decision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.storage.config import INDEX_INTERVAL_BYTES, Flush
+from penstock.storage.errors import StorageError
+from penstock.storage.index import NO_TIMESTAMP, Mark, SparseIndex, StoredIndex
+from penstock.storage.scan import find_valid_batch, scan_batches
+from penstock.wire.batch import BatchError
+
+if TYPE_CHECKING:
+    from penstock.storage.config import LogConfig
+    from penstock.storage.scan import Read
+    from penstock.wire.batch import BatchHeader
+
+
+@dataclass(slots=True)
+class Recovered:
+    stored: StoredIndex
+    """What the segment holds; `covered` is where it must be cut if the file is longer."""
+    damage: list[tuple[int, int]] = field(default_factory=list)
+    report: list[str] = field(default_factory=list)
+
+
+class IndexBuilder:
+    """An index that grows with the batches it is shown."""
+
+    def __init__(self, base_offset: int, interval: int, known: StoredIndex | None = None) -> None:
+        self.base_offset = base_offset
+        self.interval = interval
+        self.position = known.covered if known else 0
+        self.end_offset = known.end_offset if known else base_offset
+        self.first_timestamp = known.first_timestamp if known else NO_TIMESTAMP
+        self.max_timestamp = known.max_timestamp if known else NO_TIMESTAMP
+        self.index = known.index.copy() if known else SparseIndex()
+        self._marked = self.index.positions[-1] if len(self.index) else 0
+
+    def add(self, position: int, header: BatchHeader, *, mark: bool = False) -> None:
+        if mark or position - self._marked >= self.interval:
+            self.index.add(Mark(header.base_offset, position, self.max_timestamp))
+            self._marked = position
+        if self.first_timestamp == NO_TIMESTAMP:
+            self.first_timestamp = header.max_timestamp
+        self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
+        self.end_offset = header.next_offset
+        self.position = position + header.size
+
+    def stored(self, covered: int) -> StoredIndex:
+        return StoredIndex(
+            self.base_offset, covered, self.end_offset, self.first_timestamp, self.max_timestamp, self.index
+        )
+
+
+def rebuild_index(read: Read, base_offset: int, size: int, interval: int = INDEX_INTERVAL_BYTES) -> Recovered:
+    """Index a whole segment; damaged stretches are noted and passed over, so that what follows is found."""
+    builder = IndexBuilder(base_offset, interval)
+    damage: list[tuple[int, int]] = []
+    position = 0
+    after_damage = False
+    while position < size:
+        try:
+            for at, header in scan_batches(read, position, size, builder.end_offset):
+                builder.add(at, header, mark=after_damage)
+                after_damage = False
+            break
+        except BatchError as error:
+            found = find_valid_batch(read, error.position + 1, size, builder.end_offset)
+            position = found[0] if found else size
+            damage.append((error.position, position))
+            after_damage = True
+    return Recovered(builder.stored(size), damage)
+
+
+def recover_closed(read: Read, path: str, base_offset: int, size: int, interval: int) -> Recovered:
+    """A segment that is not the last one and whose index is missing, damaged or short."""
+    recovered = rebuild_index(read, base_offset, size, interval)
+    recovered.report.append(f"{path}: index rebuilt from {size} bytes")
+    recovered.report.extend(
+        f"{path}: {end - start} bytes at {start} are damaged; reading them will fail, nothing was changed"
+        for start, end in recovered.damage
+    )
+    return recovered
+
+
+def recover_last(
+    read: Read, path: str, base_offset: int, size: int, checkpoint: StoredIndex | None, config: LogConfig
+) -> Recovered:
+    """The segment that was being written. Raises StorageError where cutting could lose acknowledged data."""
+    report: list[str] = []
+    if checkpoint is not None and checkpoint.covered > size:
+        report.append(
+            f"{path}: {checkpoint.covered - size} bytes that were on disk are missing from its end; "
+            f"{size} bytes are left"
+        )
+        checkpoint = None
+    builder = IndexBuilder(base_offset, config.index_interval_bytes, checkpoint)
+    try:
+        for at, header in scan_batches(read, builder.position, size, builder.end_offset):
+            builder.add(at, header)
+    except BatchError as error:
+        found = find_valid_batch(read, error.position + 1, size, builder.end_offset)
+        if found is not None and config.flush is Flush.COMMIT:
+            raise StorageError(
+                f"{path} is damaged at byte {error.position} ({error.reason}) and valid batches follow from "
+                f"byte {found[0]} (offset {found[1].base_offset}) on: cutting could lose acknowledged data. "
+                f"To give it up, truncate the file to {error.position} bytes"
+            ) from error
+        follows = ", valid batches that were not synced follow it" if found else ""
+        report.append(
+            f"{path}: cut {size - error.position} bytes at {error.position} ({error.reason}{follows}); "
+            f"the log ends at offset {builder.end_offset}"
+        )
+    return Recovered(builder.stored(builder.position), [], report)

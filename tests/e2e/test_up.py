@@ -1,0 +1,208 @@
+"""`penstock up` from its start to its end, and everything that keeps it from starting."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.broker import BrokerProcess
+from tests.support.commands import Finished, penstock
+from tests.support.ports import free_port
+from tests.support.wait import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def refused_up(data: Path, *options: str) -> Finished:
+    ports = ["--port", str(free_port()), "--http-port", str(free_port())]
+    return penstock("up", "--data", str(data), *ports, *options)
+
+
+def get(address: str) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(address, timeout=10) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def test_ready_line_and_clean_stop(tmp_path: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        broker = BrokerProcess(tmp_path).start()
+        assert broker.wait_ready() == f"ready kafka={broker.bootstrap} http={broker.http}"
+        broker.signal(number)
+        assert broker.wait() == 0
+        assert "\x1b" not in broker.log
+
+
+def test_port_0_is_any_free_port(tmp_path: Path) -> None:
+    command = BrokerProcess(tmp_path).command()
+    for option in ("--port", "--http-port"):
+        command[command.index(option) + 1] = "0"
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        found = re.fullmatch(
+            r"ready kafka=(127\.0\.0\.1:\d+) http=http://127\.0\.0\.1:\d+\n", process.stdout.readline()
+        )
+        assert found
+        assert penstock("topics", "list", "--bootstrap", found[1]).code == 0
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        process.stdout.close()
+
+
+def test_without_http(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--no-http") as broker:
+        assert broker.wait_ready() == f"ready kafka={broker.bootstrap}"
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", broker.http_port), timeout=5)
+
+
+def test_memory_storage_leaves_no_files(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--storage", "memory") as broker:
+        penstock("produce", "t", broker=broker, stdin="a\n")
+        assert penstock("consume", "t", "-n", "1", broker=broker).lines == ["a"]
+        assert not broker.data.exists()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_messages_and_groups_survive_a_restart(broker: BrokerProcess, clean: bool) -> None:
+    penstock("produce", "t", broker=broker, stdin="a\nb\n")
+    penstock("consume", "t", "--group", "g", "-n", "1", broker=broker)
+    broker.restart(clean=clean)
+    assert penstock("consume", "t", "-n", "2", broker=broker).lines == ["a", "b"]
+    assert penstock("consume", "t", "--group", "g", "-n", "1", broker=broker).lines == ["b"]
+
+
+def test_a_file_and_options_that_win_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text('listeners = "127.0.0.1:1"\nhttp_port = false\n[topics]\n"retention.ms" = 12345\n')
+    with BrokerProcess(tmp_path, "--config", str(file)) as broker:
+        penstock("topics", "create", "t", broker=broker)
+        config = json.loads(penstock("topics", "config", "t", "--json", broker=broker).lines[0])["config"]
+        assert [entry["value"] for entry in config if entry["name"] == "retention.ms"] == ["12345"]
+        assert get(f"{broker.http}/healthz")[0] == 200
+
+
+def test_a_node_from_its_file(tmp_path: Path) -> None:
+    port, http_port = free_port(), free_port()
+    file = tmp_path / "node.toml"
+    file.write_text(
+        f'id = 7\nlisteners = "127.0.0.1:{port}"\nhttp_port = {http_port}\ndata = "{tmp_path}/data"\n'
+    )
+    broker = BrokerProcess(tmp_path, port=port, http_port=http_port)
+    command = [*broker.command()[:3], "broker", "--config", str(file)]
+    broker.command = lambda: command  # type: ignore[method-assign]
+    with broker:
+        status = json.loads(penstock("cluster", "status", "--json", broker=broker).lines[0])
+        assert [each["id"] for each in status["brokers"]] == [7]
+
+
+# The admin endpoint
+
+
+def test_the_endpoint(broker: BrokerProcess) -> None:
+    penstock("produce", "t", broker=broker, stdin="a\nb\n")
+    for path in ("/healthz", "/readyz"):
+        assert get(broker.http + path) == (200, b'{"status": "success"}\n')
+    assert b"Penstock" in get(broker.http + "/")[1]
+    code, body = get(broker.http + "/nothing")
+    assert (code, json.loads(body)["status"]) == (404, "failure")
+    metrics = get(broker.http + "/metrics")[1].decode()
+    samples = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
+    assert int(samples['penstock_requests_total{api="produce"}']) >= 1
+    assert int(samples["penstock_batches_appended_total"]) >= 1
+    assert int(samples["penstock_received_bytes_total"]) > 0
+    assert int(samples["penstock_partitions"]) == 1
+    assert int(samples["penstock_log_end_offset_sum"]) == 2
+
+
+def test_garbage_at_the_endpoint_disturbs_nobody(broker: BrokerProcess) -> None:
+    for garbage in (b"\x00" * 100_000, b"GET / HTTP/9\r\n\r\n", os.urandom(5_000), b"\r\n\r\n" * 1_000):
+        with socket.create_connection(("127.0.0.1", broker.http_port), timeout=10) as peer:
+            try:
+                peer.sendall(garbage)
+                peer.shutdown(socket.SHUT_WR)
+                answer = peer.recv(100)
+            except OSError:
+                answer = b""
+            assert answer == b"" or answer.startswith(b"HTTP/1.1 ")
+    assert get(f"{broker.http}/healthz")[0] == 200
+    assert penstock("topics", "list", broker=broker).code == 0
+
+
+# What keeps it from starting
+
+
+def test_a_taken_port(broker: BrokerProcess, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    refused = penstock("up", "--data", str(other), "--port", str(broker.port), "--no-http")
+    assert refused.complaint == f"cannot listen on {broker.bootstrap}: Address already in use"
+    refused = penstock(
+        "up", "--data", str(other), "--port", str(free_port()), "--http-port", str(broker.port)
+    )
+    assert refused.complaint == f"cannot listen on {broker.bootstrap}: Address already in use"
+    assert penstock("topics", "list", broker=broker).code == 0
+
+
+def test_a_folder_in_use(broker: BrokerProcess) -> None:
+    penstock("produce", "t", broker=broker, stdin="a\n")
+    complaint = refused_up(broker.data).complaint
+    assert str(broker.data) in complaint
+    assert "in use" in complaint
+    assert penstock("consume", "t", "-n", "1", broker=broker).lines == ["a"]
+    broker.restart()
+    assert penstock("consume", "t", "-n", "1", broker=broker).lines == ["a"]
+
+
+def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious")
+    refused = refused_up(file / "data")
+    assert str(file) in refused.complaint
+    assert file.read_text() == "precious"
+    # The superuser may write everywhere except where the system itself says no.
+    assert (
+        "/proc/penstock" in penstock("up", "--data", "/proc/penstock", "--port", str(free_port())).complaint
+    )
+
+
+def test_a_damaged_file_is_named_and_left_as_it_is(broker: BrokerProcess) -> None:
+    penstock("produce", "t", broker=broker, stdin="".join(f"{number}\n" for number in range(100)))
+    assert broker.terminate() == 0
+    damaged = sorted(broker.data.rglob("*__cluster_metadata-0/*.log"))
+    assert len(damaged) == 1
+    content = bytearray(damaged[0].read_bytes())
+    content[70] ^= 0xFF
+    damaged[0].write_bytes(content)
+    complaint = refused_up(broker.data).complaint
+    assert "__cluster_metadata-0" in complaint
+    assert damaged[0].read_bytes() == content
+
+
+def test_a_damaged_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text("idd = 1")
+    for command in ("up", "broker"):
+        complaint = penstock(command, "--config", str(file)).complaint
+        assert complaint.startswith(f"{file}: unknown key 'idd'")
+
+
+def test_a_killed_broker_leaves_the_folder_free(broker: BrokerProcess) -> None:
+    broker.kill()
+    wait_until(lambda: not broker.running, "the end of the broker")
+    broker.start()
+    assert penstock("topics", "list", broker=broker).code == 0

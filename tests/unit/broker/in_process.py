@@ -1,0 +1,93 @@
+"""A broker in memory, asked through its router: real frames in every version, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import struct
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+from penstock.broker.broker import Broker
+from penstock.broker.reply import Deferred, Reply
+from penstock.broker.router import Router
+from penstock.config import NodeConfig
+from penstock.storage import MemoryStorage
+from penstock.wire.shapes import lower
+
+if TYPE_CHECKING:
+    from penstock.wire.shapes import Body
+
+CLIENT_ID = b"tester"
+API_VERSIONS_KEY = 18
+
+
+class InProcess:
+    """`ask(key, version, body)` encodes the request as a client does and decodes the answer."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._router = Router(broker)
+
+    async def ask(self, key: int, version: int, body: Body) -> Any:
+        reply = self._router.dispatch(request_frame(key, version, body), "127.0.0.1")
+        if isinstance(reply, Coroutine):
+            reply = await reply
+        if isinstance(reply, Deferred):
+            reply = await _resolved(reply)
+        assert isinstance(reply, Reply)
+        return read_response(key, version, b"".join(map(bytes, reply.buffers)))
+
+
+async def _resolved(deferred: Deferred[Reply]) -> Reply:
+    future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    deferred.then(future.set_result)
+    return await future
+
+
+def request_frame(key: int, version: int, body: Body) -> bytes:
+    request_type = load_request_schema(key, version)
+    frame = io.BytesIO()
+    frame.write(struct.pack(">hhih", key, version, 42, len(CLIENT_ID)) + CLIENT_ID)
+    if request_type.__flexible__:
+        frame.write(b"\0")
+    entity_writer(request_type)(frame, lower(body, request_type, _names(body)))
+    return frame.getvalue()
+
+
+def _names(value: object) -> frozenset[str]:
+    """All names in a body: a test may name fields that only some versions have."""
+    if isinstance(value, Mapping):
+        return frozenset(value).union(*map(_names, value.values()))
+    if isinstance(value, list | tuple):
+        return frozenset().union(*map(_names, value))
+    return frozenset()
+
+
+def read_response(key: int, version: int, frame: bytes) -> Any:
+    length, correlation_id = struct.unpack_from(">ii", frame)
+    assert (length, correlation_id) == (len(frame) - 4, 42)
+    response_type = load_response_schema(key, version)
+    has_tags = response_type.__flexible__ and key != API_VERSIONS_KEY
+    response, size = entity_reader(response_type)(frame, 8 + has_tags)
+    assert 8 + has_tags + size == len(frame), "bytes are left over"
+    return response
+
+
+def with_broker(work: Callable[[InProcess], Awaitable[None]], **config: Any) -> None:
+    """Run `work` against a fresh broker in memory."""
+
+    async def run() -> None:
+        storage = MemoryStorage(uuid.UUID(int=7), node_id=1, cluster_id="test-cluster")
+        broker = Broker(NodeConfig(port=0, http_port=None, storage="memory", **config), storage)
+        await broker.start()
+        try:
+            await work(InProcess(broker))
+        finally:
+            await broker.stop()
+
+    asyncio.run(run())

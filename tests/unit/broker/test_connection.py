@@ -1,0 +1,303 @@
+"""A connection on a transport without a network: order of answers, back-pressure, memory."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.connection import Connection
+from penstock.broker.memory import MemoryBudget
+from penstock.broker.metrics import Metrics
+from penstock.broker.reply import Deferred, Reply
+from penstock.config import Limits
+from penstock.wire.codec import DecodeError
+from penstock.wire.frames import SCRATCH_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+
+class FakeTransport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[bytes] = []
+        self.unsent = 0
+        self.reading = True
+        self.ended = ""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("192.0.2.1", 1234) if name == "peername" else default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.sent.append(b"".join(list_of_data))
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def close(self) -> None:
+        self.ended = "closed"
+
+    def abort(self) -> None:
+        self.ended = "aborted"
+
+
+class Peer:
+    """One connection and the client's side of it. `answers` says what each request comes to."""
+
+    def __init__(self, dispatch: Callable[[bytes], Any], **limits: int) -> None:
+        self.server = SimpleNamespace(
+            loop=asyncio.get_running_loop(),
+            limits=Limits(**limits),
+            metrics=Metrics(),
+            memory=MemoryBudget(limits.get("total_bytes_max", Limits().total_bytes_max)),
+            scratch=memoryview(bytearray(SCRATCH_SIZE)),
+            router=SimpleNamespace(dispatch=lambda frame, _host: dispatch(bytes(frame))),
+            admit=lambda _connection: True,
+            forget=lambda _connection: None,
+            count=1,
+        )
+        self.transport = FakeTransport()
+        self.connection = Connection(self.server)  # type: ignore[arg-type]
+        self.connection.connection_made(self.transport)
+
+    def send(self, *bodies: bytes) -> None:
+        data = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+        self.send_raw(data)
+
+    def send_raw(self, data: bytes) -> None:
+        while data:
+            buffer = self.connection.get_buffer(-1)
+            size = min(len(buffer), len(data))
+            buffer[:size] = data[:size]
+            data = data[size:]
+            self.connection.buffer_updated(size)
+
+    @property
+    def received(self) -> bytes:
+        return b"".join(self.transport.sent)
+
+
+def reply(data: bytes) -> Reply:
+    return Reply((data,))
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_deferred_answers_leave_in_the_order_of_the_requests() -> None:
+    async def scenario() -> None:
+        pending: dict[bytes, Deferred[Reply]] = {}
+
+        def dispatch(frame: bytes) -> Any:
+            if frame.startswith(b"p"):
+                pending[frame] = Deferred()
+                return pending[frame]
+            return reply(frame)
+
+        peer = Peer(dispatch)
+        peer.send(b"p1", b"p2", b"x3", b"p4")
+        assert peer.received == b""
+        pending[b"p2"].resolve(reply(b"p2"))
+        pending[b"p4"].resolve(reply(b"p4"))
+        assert peer.received == b""
+        pending[b"p1"].resolve(reply(b"p1"))
+        assert peer.received == b"p1p2x3p4"
+        assert peer.server.memory.used_bytes == 0
+
+    run(scenario())
+
+
+def test_a_waiting_request_holds_back_the_ones_behind_it() -> None:
+    async def scenario() -> None:
+        gate = asyncio.Event()
+        seen: list[bytes] = []
+
+        async def wait(frame: bytes) -> Reply:
+            await gate.wait()
+            return reply(frame)
+
+        def dispatch(frame: bytes) -> Any:
+            seen.append(frame)
+            return wait(frame) if frame == b"long" else reply(frame)
+
+        peer = Peer(dispatch)
+        peer.send(b"a", b"long", b"b")
+        await turns()
+        assert seen == [b"a", b"long"]
+        gate.set()
+        await turns()
+        assert peer.received == b"alongb"
+
+    run(scenario())
+
+
+def test_requests_without_answer_do_not_disturb() -> None:
+    async def scenario() -> None:
+        peer = Peer(lambda frame: Reply() if frame == b"silent" else reply(frame))
+        peer.send(b"a", b"silent", b"b")
+        assert peer.received == b"ab"
+
+    run(scenario())
+
+
+def test_reading_stops_at_too_many_requests_and_goes_on_after_answers() -> None:
+    async def scenario() -> None:
+        pending: list[Deferred[Reply]] = []
+
+        def dispatch(_frame: bytes) -> Any:
+            pending.append(Deferred())
+            return pending[-1]
+
+        peer = Peer(dispatch, connection_requests_max=3)
+        peer.send(b"a", b"b")
+        assert peer.transport.reading
+        peer.send(b"c")
+        assert not peer.transport.reading
+        pending[0].resolve(reply(b"1"))
+        assert peer.transport.reading
+
+    run(scenario())
+
+
+def test_reading_stops_at_too_many_bytes() -> None:
+    async def scenario() -> None:
+        pending: list[Deferred[Reply]] = []
+
+        def dispatch(_frame: bytes) -> Any:
+            pending.append(Deferred())
+            return pending[-1]
+
+        peer = Peer(dispatch, connection_bytes_max=1000)
+        peer.send(b"x" * 600)
+        assert peer.transport.reading
+        peer.send(b"x" * 600)
+        assert not peer.transport.reading
+        assert peer.server.memory.used_bytes == 1200
+        for each in pending:
+            each.resolve(reply(b"ok"))
+        assert peer.transport.reading
+        assert peer.server.memory.used_bytes == 0
+
+    run(scenario())
+
+
+def test_a_peer_that_does_not_read_gets_no_more_work_done() -> None:
+    async def scenario() -> None:
+        handled: list[bytes] = []
+
+        def dispatch(frame: bytes) -> Reply:
+            handled.append(frame)
+            return reply(frame)
+
+        peer = Peer(dispatch)
+        peer.transport.unsent = 5_000_000
+        peer.connection.pause_writing()
+        peer.send(b"a")
+        assert handled == []
+        assert not peer.transport.reading
+        peer.transport.unsent = 0
+        peer.connection.resume_writing()
+        assert handled == [b"a"]
+        assert peer.transport.reading
+
+    run(scenario())
+
+
+def test_without_memory_nothing_is_begun_until_somebody_releases() -> None:
+    async def scenario() -> None:
+        handled: list[bytes] = []
+
+        def dispatch(frame: bytes) -> Reply:
+            handled.append(frame)
+            return reply(frame)
+
+        peer = Peer(dispatch, total_bytes_max=1000)
+        peer.server.memory.charge(1000)  # somebody else's
+        peer.send(b"a" * 10)
+        assert handled == []
+        assert not peer.transport.reading
+        peer.server.memory.release(1000)
+        assert handled == [b"a" * 10]
+        assert peer.transport.reading
+        assert peer.server.memory.used_bytes == 0
+
+    run(scenario())
+
+
+def test_one_connection_alone_may_exceed_the_memory_or_it_would_wait_for_itself() -> None:
+    async def scenario() -> None:
+        peer = Peer(lambda frame: reply(frame[:1]), total_bytes_max=1000)
+        peer.send(b"a" * 5000, b"b" * 5000)
+        assert peer.received == b"ab"
+
+    run(scenario())
+
+
+def test_garbage_and_failing_handlers_end_the_connection_and_release_its_memory() -> None:
+    async def scenario() -> None:
+        def dispatch(frame: bytes) -> Reply:
+            raise DecodeError("nonsense") if frame == b"garbage" else ZeroDivisionError
+
+        for frame, end in ((b"garbage", "aborted"), (b"boom", "closed")):
+            peer = Peer(dispatch)
+            peer.send(frame, b"after")
+            assert peer.transport.ended == end
+            peer.connection.connection_lost(None)
+            assert peer.server.memory.used_bytes == 0
+            assert peer.received == b""
+
+    run(scenario())
+
+
+def test_a_big_frame_waits_for_memory_in_the_middle() -> None:
+    async def scenario() -> None:
+        peer = Peer(lambda frame: reply(b"%d" % len(frame)), total_bytes_max=1000, frame_bytes_max=10_000_000)
+        peer.server.memory.charge(1000)
+        data = struct.pack(">i", 100_000) + b"x" * 100_000
+        peer.send_raw(data[:50_000])
+        assert not peer.transport.reading
+        peer.server.memory.release(1000)
+        assert peer.transport.reading
+        peer.send_raw(data[50_000:])
+        assert peer.received == b"100000"
+        assert peer.server.memory.used_bytes == 0
+
+    run(scenario())
+
+
+def test_stalled_and_idle_peers_are_sent_away() -> None:
+    async def scenario() -> None:
+        now = asyncio.get_running_loop().time()
+        idle = Peer(reply)
+        idle.connection.check_progress(now + 599)
+        assert idle.transport.ended == ""
+        idle.connection.check_progress(now + 601)
+        assert idle.transport.ended == "closed"
+        half = Peer(reply)
+        half.send_raw(b"\x00\x00\x00\x09abc")
+        half.connection.check_progress(now + 20)
+        assert half.transport.ended == ""
+        half.connection.check_progress(now + 40)
+        assert half.transport.ended == "aborted"
+        deaf = Peer(reply)
+        deaf.connection.pause_writing()
+        deaf.connection.check_progress(now + 40)
+        assert deaf.transport.ended == "aborted"
+
+    run(scenario())

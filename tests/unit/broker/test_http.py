@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker import http
+from penstock.broker.http import (
+    HEAD_BYTES_MAX,
+    HttpError,
+    HttpServer,
+    Request,
+    Response,
+    parse_head,
+    text_response,
+)
+from penstock.broker.server import bind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+GET = b"GET /path?query HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def test_a_request() -> None:
+    assert parse_head(b"GET /a/b?c=d HTTP/1.1\r\nHost: x") == Request("GET", "/a/b", True)
+
+
+@pytest.mark.parametrize(
+    ("head", "keep_alive"),
+    [
+        (b"GET / HTTP/1.1\r\nhost: x\r\nConnection: Close", False),
+        (b"GET / HTTP/1.0", False),
+        (b"GET / HTTP/1.0\r\nconnection: keep-alive", True),
+    ],
+)
+def test_who_keeps_the_connection(head: bytes, keep_alive: bool) -> None:
+    assert parse_head(head).keep_alive is keep_alive
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"", HTTPStatus.BAD_REQUEST),
+        (b"hello", HTTPStatus.BAD_REQUEST),
+        (b"GET  / HTTP/1.1", HTTPStatus.BAD_REQUEST),
+        (b"G(T / HTTP/1.1\r\nhost: x", HTTPStatus.BAD_REQUEST),
+        (b"GET http://x/ HTTP/1.1\r\nhost: x", HTTPStatus.BAD_REQUEST),
+        (b"GET /\xff HTTP/1.1\r\nhost: x", HTTPStatus.BAD_REQUEST),
+        (b"GET /\x00 HTTP/1.1\r\nhost: x", HTTPStatus.BAD_REQUEST),
+        (b"GET / HTTP/2.0\r\nhost: x", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED),
+        (b"GET / HTTP/1.1", HTTPStatus.BAD_REQUEST),
+        (b"GET / HTTP/1.1\r\nhost x", HTTPStatus.BAD_REQUEST),
+        (b"GET / HTTP/1.1\r\nhost : x", HTTPStatus.BAD_REQUEST),
+        (b"GET / HTTP/1.1\r\nhost: x\r\n folded", HTTPStatus.BAD_REQUEST),
+        (b"GET / HTTP/1.1\r\nhost: x" + b"\r\na: b" * 200, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (b"POST / HTTP/1.1\r\nhost: x", HTTPStatus.METHOD_NOT_ALLOWED),
+        (b"GET / HTTP/1.1\r\nhost: x\r\ncontent-length: 5", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+        (b"GET / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    ],
+)
+def test_what_is_no_request_is_refused(head: bytes, status: HTTPStatus) -> None:
+    with pytest.raises(HttpError) as caught:
+        parse_head(head)
+    assert caught.value.status is status
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_request_or_an_error(head: bytes) -> None:
+    try:
+        parse_head(head)
+    except HttpError:
+        pass
+
+
+def echo(request: Request) -> Response:
+    if request.path == "/missing":
+        raise HttpError(HTTPStatus.NOT_FOUND, "not here")
+    return text_response(request.path)
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def served(session: Callable[[Callable[[], Awaitable[Streams]]], Awaitable[None]]) -> None:
+    """Runs `session(connect)` against a server that answers with the path it was asked for."""
+
+    async def main() -> None:
+        listening = bind("127.0.0.1", 0)
+        address = listening.getsockname()
+        server = HttpServer(echo)
+        await server.listen(listening)
+        writers = []
+
+        async def connect() -> Streams:
+            streams = await asyncio.open_connection(*address)
+            writers.append(streams[1])
+            return streams
+
+        try:
+            await asyncio.wait_for(session(connect), 10)
+        finally:
+            for writer in writers:
+                writer.close()
+            await server.close()
+            await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+
+    asyncio.run(main())
+
+
+async def read_response(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    status_line, *lines = head.strip().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    body = await reader.readexactly(int(headers["content-length"]))
+    return int(status_line.split()[1]), headers, body
+
+
+def test_requests_on_one_connection_whole_and_byte_by_byte_and_pipelined() -> None:
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(GET)
+        assert (await read_response(reader))[::2] == (200, b"/path")
+        for index in range(len(GET)):
+            writer.write(GET[index : index + 1])
+            await writer.drain()
+            await asyncio.sleep(0)
+        assert (await read_response(reader))[::2] == (200, b"/path")
+        writer.write(GET * 3)
+        for _ in range(3):
+            assert (await read_response(reader))[::2] == (200, b"/path")
+
+    served(session)
+
+
+def test_head_has_no_body() -> None:
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(b"HEAD /abc HTTP/1.0\r\n\r\n")
+        answer = await reader.read()
+        assert b"content-length: 4\r\n" in answer
+        assert answer.endswith(b"\r\n\r\n")
+
+    served(session)
+
+
+def test_an_error_is_json_and_ends_the_connection() -> None:
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(GET.replace(b"/path", b"/missing"))
+        status, headers, body = await read_response(reader)
+        assert (status, headers["connection"]) == (404, "close")
+        assert json.loads(body) == {"status": "failure", "message": "not here"}
+        assert await reader.read() == b""
+
+    served(session)
+
+
+def test_a_head_that_does_not_end_is_refused() -> None:
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"x" * HEAD_BYTES_MAX)
+        assert (await read_response(reader))[0] == 431
+
+    served(session)
+
+
+def test_over_the_limit_of_connections_there_is_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "CONNECTIONS_MAX", 1)
+
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(GET)
+        await read_response(reader)
+        refused, _ = await connect()
+        assert (await read_response(refused))[0] == 503
+        writer.write(GET)
+        assert (await read_response(reader))[0] == 200
+
+    served(session)
+
+
+def test_a_peer_that_sends_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "WAIT_SECONDS_MAX", 0.05)
+
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(b"GET /")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        assert reader.at_eof() or reader.exception() is not None
+
+    served(session)

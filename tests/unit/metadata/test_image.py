@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from penstock.metadata.image import ConfigResource, ImageDraft, MetadataImage, ResourceType
+from penstock.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    MetadataRecord,
+    MetadataRecordError,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from tests.unit.metadata.builders import apply, cluster, registration, with_topic
+
+A, B = UUID(int=1), UUID(int=2)
+
+
+def partition(topic_id: UUID, index: int = 0) -> PartitionRecord:
+    return PartitionRecord(topic_id, index, (1,), (1,), 1, 0, 0)
+
+
+def test_a_published_image_never_changes() -> None:
+    before = with_topic(cluster(), "a", configs={"retention.ms": "5"})
+    topic, overrides = before.topics["a"], before.configs(ResourceType.TOPIC, "a")
+    after, _ = apply(
+        before,
+        [
+            PartitionChangeRecord(A, 0, 1, leader_epoch=1),
+            partition(A, 1),
+            ConfigRecord(ResourceType.TOPIC, "a", "retention.ms", "6"),
+            TopicRecord("b", B),
+            FenceBrokerRecord(1, 0),
+            ProducerIdsRecord(1, 1000),
+        ],
+    )
+    assert (topic.partitions[0].leader_epoch, list(topic.partitions), overrides) == (
+        0,
+        [0],
+        {"retention.ms": "5"},
+    )
+    assert (list(before.topics), before.next_producer_id, len(before.live_brokers())) == (["a"], 0, 1)
+    assert after.topics["a"].partitions[0].leader_epoch == 1
+    assert list(after.topics["a"].partitions) == [0, 1]
+    assert after.configs(ResourceType.TOPIC, "a") == {"retention.ms": "6"}
+    assert (list(after.topics), after.next_producer_id, after.live_brokers()) == (["a", "b"], 1000, [])
+
+
+def test_what_a_batch_does_not_touch_stays_the_same_object() -> None:
+    before = with_topic(with_topic(cluster(), "a", configs={"flush": "os"}), "b", topic_id=2)
+    after, _ = apply(before, [PartitionChangeRecord(B, 0, 1, leader_epoch=1)])
+    assert after.topics["a"] is before.topics["a"]
+    assert after.configs(ResourceType.TOPIC, "a") is before.configs(ResourceType.TOPIC, "a")
+
+
+def test_the_delta_names_what_changed() -> None:
+    before = with_topic(with_topic(cluster(), "gone", topic_id=1), "grown", topic_id=2)
+    new = UUID(int=3)
+    after, delta = apply(
+        before,
+        [
+            RemoveTopicRecord(A),
+            partition(B, 1),
+            TopicRecord("new", new),
+            partition(new),
+            registration(2),
+        ],
+    )
+    assert delta.deleted == {"gone": before.topics["gone"]}
+    assert delta.created == {"new": after.topics["new"]}
+    assert delta.changed == {"grown": after.topics["grown"]}
+    assert delta.brokers == {2}
+    assert delta.configs == frozenset()
+
+
+def test_a_topic_deleted_and_created_again_in_one_batch_is_both() -> None:
+    before = with_topic(cluster(), "a", configs={"flush": "os"})
+    after, delta = apply(before, [RemoveTopicRecord(A), TopicRecord("a", B), partition(B)])
+    assert delta.deleted["a"].topic_id == A
+    assert delta.created["a"].topic_id == B
+    assert after.configs(ResourceType.TOPIC, "a") == {}
+    assert after.topic_by_id(A) is None
+    assert after.topic_by_id(B) is after.topics["a"]
+
+
+def test_configs_of_a_broker_are_a_change_for_all_topics() -> None:
+    before = with_topic(cluster(), "a")
+    _, delta = apply(before, [ConfigRecord(ResourceType.BROKER, "", "log.retention.ms", "5")])
+    assert delta.configs == {ConfigResource(ResourceType.BROKER, ""), ConfigResource(ResourceType.TOPIC, "a")}
+
+
+def test_a_removed_config_leaves_nothing_behind() -> None:
+    before = with_topic(cluster(), "a", configs={"flush": "os"})
+    after, delta = apply(before, [ConfigRecord(ResourceType.TOPIC, "a", "flush")])
+    assert after.overrides == {}
+    assert delta.configs == {ConfigResource(ResourceType.TOPIC, "a")}
+
+
+def test_a_broker_is_fenced_until_it_is_unfenced() -> None:
+    image, _ = apply(MetadataImage(), [registration(1, epoch=4)])
+    assert image.live_brokers() == []
+    image, _ = apply(image, [UnfenceBrokerRecord(1, 4)])
+    assert [broker.id for broker in image.live_brokers()] == [1]
+    image, _ = apply(image, [UnregisterBrokerRecord(1, 4)])
+    assert image.brokers == {}
+
+
+def test_producer_ids_never_go_back() -> None:
+    image, _ = apply(MetadataImage(), [ProducerIdsRecord(1, 2000), ProducerIdsRecord(2, 1000)])
+    assert image.next_producer_id == 2000
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        TopicRecord("a", B),
+        TopicRecord("b", A),
+        RemoveTopicRecord(B),
+        partition(A),
+        partition(B),
+        PartitionChangeRecord(A, 1, 1),
+        UnfenceBrokerRecord(1, 5),
+        FenceBrokerRecord(9, 0),
+        FeatureLevelRecord("metadata.version", 99),
+        FeatureLevelRecord("transaction.version", 1),
+    ],
+)
+def test_a_record_that_contradicts_the_image_is_refused(record: MetadataRecord) -> None:
+    draft = ImageDraft(with_topic(cluster(), "a"))
+    with pytest.raises(MetadataRecordError):
+        draft.apply(record)

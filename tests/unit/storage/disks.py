@@ -1,0 +1,92 @@
+"""Disks that fail on purpose."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from penstock.storage.disk import Disk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.storage.interface import Buffer
+
+
+class FullDisk(Disk):
+    """Has room for so many more bytes; writes that do not fit are cut short first, as the system does."""
+
+    def __init__(self) -> None:
+        self.room: int | None = None
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> int:
+        if self.room is None:
+            return super().pwritev(fd, buffers, position)
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        data = b"".join(buffers)[: self.room]
+        written = super().pwritev(fd, [data], position)
+        self.room -= written
+        return written
+
+
+class ShortDisk(Disk):
+    """Writes at most so many bytes at once."""
+
+    def __init__(self, size_max: int) -> None:
+        self.size_max = size_max
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> int:
+        return super().pwritev(fd, [b"".join(buffers)[: self.size_max]], position)
+
+
+class SyncFails(Disk):
+    """Fails every sync while `failing` is set."""
+
+    failing = False
+
+    def fdatasync(self, fd: int) -> None:
+        if self.failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().fdatasync(fd)
+
+
+class CrashError(BaseException):
+    """The process stops here; not an Exception, so that nothing handles it."""
+
+
+class CrashingDisk(Disk):
+    """Stops the process, as it were, before the n-th change of the disk."""
+
+    def __init__(self) -> None:
+        self.changes_left: int | None = None
+        self.changes = 0
+
+    def _change(self) -> None:
+        self.changes += 1
+        if self.changes_left is not None:
+            if self.changes_left == 0:
+                raise CrashError
+            self.changes_left -= 1
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> int:
+        self._change()
+        return super().pwritev(fd, buffers, position)
+
+    def ftruncate(self, fd: int, size: int) -> None:
+        self._change()
+        super().ftruncate(fd, size)
+
+    def rename(self, source: str, target: str) -> None:
+        self._change()
+        super().rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        self._change()
+        super().unlink(path)
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if create and not os.path.exists(path):
+            self._change()
+        return super().open(path, create=create)

@@ -1,0 +1,312 @@
+"""After an unclean stop: torn tails are cut, damage is named, indexes come back."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.storage import FileStorage, Flush, LogConfig, PartitionLog, StorageError
+from penstock.storage import log as log_module
+from tests.unit.storage.builders import (
+    ALL,
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    append_flushed,
+    batch,
+    small_config,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHOLE = LogConfig(index_interval_bytes=1)
+
+
+def open_storage(path: Path) -> FileStorage:
+    return FileStorage.open(path, 1)
+
+
+def open_log(storage: FileStorage, config: LogConfig = WHOLE) -> PartitionLog:
+    return storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+
+
+def offsets(log: PartitionLog) -> list[int]:
+    return [header.base_offset for header, _ in log.batches(0, ALL)]
+
+
+@pytest.fixture
+def crashed(tmp_path: Path) -> Path:
+    """A folder with three batches in one segment, left without a clean close."""
+    storage = open_storage(tmp_path / "data")
+    log = open_log(storage)
+    for value in (b"first", b"second", b"third"):
+        append_flushed(log, batch([value], producer_id=9, producer_epoch=0, base_sequence=log.log_end_offset))
+    log.abandon()
+    storage.close()
+    return tmp_path / "data"
+
+
+def segment_file(data: Path, base: int = 0) -> Path:
+    return data / "t-0" / f"{base:020d}.log"
+
+
+def reopened(data: Path, config: LogConfig = WHOLE) -> tuple[list[int], list[str], int]:
+    storage = open_storage(data)
+    try:
+        log = open_log(storage, config)
+        assert append_flushed(log, batch([b"next"])) == log.log_end_offset - 1
+        found = offsets(log)
+        assert found[-1] == log.log_end_offset - 1
+        return found[:-1], log.recovery, log.log_end_offset - 1
+    finally:
+        storage.close()
+
+
+def test_tail_torn_at_every_byte(crashed: Path, tmp_path: Path) -> None:
+    raw = segment_file(crashed).read_bytes()
+    ends = [len(batch([value])) for value in (b"first", b"second", b"third")]
+    bounds = [0, ends[0], ends[0] + ends[1], sum(ends)]
+    assert bounds[-1] == len(raw)
+    for cut in range(len(raw)):
+        copy = tmp_path / "copy"
+        shutil.copytree(crashed, copy)
+        segment_file(copy).write_bytes(raw[:cut])
+        found, report, end = reopened(copy)
+        whole = sum(bound <= cut for bound in bounds) - 1
+        assert found == list(range(whole))
+        assert end == whole
+        if cut in bounds:
+            assert report == []
+        else:
+            assert f"cut {cut - bounds[whole]} bytes at {bounds[whole]}" in report[0]
+            assert str(segment_file(copy)) in report[0]
+        shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize("filler", [b"\x00", b"\xff", b"\x02"])
+def test_garbage_after_the_last_batch_is_cut(crashed: Path, filler: bytes) -> None:
+    path = segment_file(crashed)
+    raw = path.read_bytes()
+    path.write_bytes(raw + filler * 5000)
+    found, report, _ = reopened(crashed)
+    assert found == [0, 1, 2]
+    assert "cut 5000 bytes" in report[0]
+    assert path.read_bytes().startswith(raw)
+
+
+def test_a_flipped_byte_in_the_last_batch_cuts_it(crashed: Path, tmp_path: Path) -> None:
+    raw = segment_file(crashed).read_bytes()
+    start = len(raw) - len(batch([b"third"]))
+    for at in range(start, len(raw)):
+        if 12 <= at - start < 16 or 4 <= at - start < 8:
+            continue  # leader epoch and base offset are outside the CRC; absurd offsets are noticed
+        copy = tmp_path / "copy"
+        shutil.copytree(crashed, copy)
+        segment_file(copy).write_bytes(raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :])
+        found, report, _ = reopened(copy)
+        assert found == [0, 1]
+        assert len(report) == 1
+        shutil.rmtree(copy)
+
+
+def test_damage_before_valid_batches_refuses_to_open_and_harms_nothing(crashed: Path) -> None:
+    path = segment_file(crashed)
+    raw = bytearray(path.read_bytes())
+    middle = len(batch([b"first"]))
+    for at in (middle + 9, middle + 16, middle + 30, middle + 63):
+        damaged = raw.copy()
+        damaged[at] ^= 0xFF
+        path.write_bytes(damaged)
+        storage = open_storage(crashed)
+        with pytest.raises(StorageError, match=rf"{path} is damaged at byte {middle} .*offset 2.*") as caught:
+            open_log(storage)
+        assert "\n" not in str(caught.value)
+        storage.close()
+        assert path.read_bytes() == damaged
+    path.write_bytes(raw[:middle])
+    assert reopened(crashed)[0] == [0]
+
+
+def test_flush_os_cuts_at_the_first_bad_byte_whatever_follows(crashed: Path) -> None:
+    path = segment_file(crashed)
+    raw = bytearray(path.read_bytes())
+    middle = len(batch([b"first"]))
+    raw[middle + 63] ^= 0xFF
+    path.write_bytes(raw)
+    found, report, end = reopened(crashed, LogConfig(flush=Flush.OS))
+    assert found == [0]
+    assert end == 1
+    assert "valid batches that were not synced follow" in report[0]
+
+
+@pytest.fixture
+def segmented(tmp_path: Path) -> Path:
+    """Many segments, left without a clean close."""
+    storage = open_storage(tmp_path / "data")
+    log = open_log(storage, small_config())
+    for at in range(40):
+        append_flushed(log, batch([b"%03d" % at * 30], timestamp=NOW_MS + at))
+    assert len(list((tmp_path / "data" / "t-0").glob("*.log"))) >= 4
+    log.abandon()
+    storage.close()
+    return tmp_path / "data"
+
+
+def check_segmented(data: Path, lines: int) -> None:
+    storage = open_storage(data)
+    log = open_log(storage, small_config())
+    assert offsets(log) == list(range(40))
+    assert len(log.recovery) == lines, log.recovery
+    for at in range(40):
+        assert log.find_by_time(NOW_MS + at, end_offset=ALL) == (at, NOW_MS + at, 0)
+        header = next(iter(log.batches(at, ALL)))[0]
+        assert header.base_offset == at
+    storage.close()
+
+
+def test_indexes_of_closed_segments_need_no_scan(segmented: Path) -> None:
+    check_segmented(segmented, 0)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(path.read_bytes() + b"x"),
+        lambda path: path.write_bytes(path.read_bytes()[:20] + b"\xff" + path.read_bytes()[21:]),
+    ],
+    ids=["missing", "empty", "short", "long", "flipped"],
+)
+def test_missing_and_damaged_indexes_are_rebuilt(segmented: Path, damage: object) -> None:
+    indexes = sorted((segmented / "t-0").glob("*.index"))
+    for path in indexes:
+        damage(path)  # type: ignore[operator]
+    check_segmented(segmented, len(indexes))
+    check_segmented(segmented, 0)
+
+
+def test_indexes_are_rebuilt_on_demand_after_a_clean_close(segmented: Path) -> None:
+    check_segmented(segmented, 0)  # closes cleanly
+    for path in (segmented / "t-0").glob("*.index"):
+        path.unlink()
+    check_segmented(segmented, 0)
+
+
+def test_an_index_of_another_segment_is_not_believed(segmented: Path) -> None:
+    first, second, *_ = sorted((segmented / "t-0").glob("*.index"))
+    first.write_bytes(second.read_bytes())
+    check_segmented(segmented, 1)
+
+
+def test_damage_in_a_closed_segment_is_reported_and_reads_of_it_fail(segmented: Path) -> None:
+    paths = sorted((segmented / "t-0").glob("*.log"))
+    second = int(paths[1].stem)
+    raw = bytearray(paths[1].read_bytes())
+    size = len(batch([b"000" * 30]))
+    raw[size + 70] ^= 0xFF  # its second batch, inside the records
+    paths[1].write_bytes(raw)
+    paths[1].with_suffix(".index").unlink()
+    storage = open_storage(segmented)
+    log = open_log(storage, small_config())
+    assert any(f"{paths[1]}: {size} bytes at {size} are damaged" in line for line in log.recovery)
+    assert log.log_end_offset == 40
+    assert bytes(log.read(second, 1 << 20, end_offset=ALL)) == raw[:size]
+    with pytest.raises(StorageError, match=f"{paths[1]} is damaged at byte {size}"):
+        log.read(second + 1, 1 << 20, end_offset=ALL)
+    assert next(iter(log.batches(second + 2, ALL)))[0].base_offset == second + 2
+    storage.close()
+    assert paths[1].read_bytes() == raw
+
+
+def test_a_bad_header_found_by_a_read_fails_that_read(segmented: Path) -> None:
+    check_segmented(segmented, 0)  # a clean close: nobody scans at the next start
+    path = min((segmented / "t-0").glob("*.log"))
+    raw = bytearray(path.read_bytes())
+    size = len(batch([b"000" * 30]))
+    raw[size + 16] = 7
+    path.write_bytes(raw)
+    storage = open_storage(segmented)
+    log = open_log(storage, small_config())
+    with pytest.raises(StorageError, match=f"{path} is damaged at byte {size}"):
+        log.read(1, 10, end_offset=ALL)
+    assert log.read(2, 10, end_offset=ALL)
+    storage.close()
+
+
+def test_recovery_scans_only_from_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "CHECKPOINT_BYTES", 1000)
+    storage = open_storage(tmp_path / "data")
+    log = open_log(storage)
+    for at in range(50):
+        append(log, batch([b"x" * 90], producer_id=3, producer_epoch=0, base_sequence=at))
+        if at % 5 == 4:
+            log.flush()
+    log.abandon()
+    storage.close()
+    folder = tmp_path / "data" / "t-0"
+    snapshots = sorted(int(path.stem) for path in folder.glob("*.snapshot"))
+    assert len(snapshots) == 2
+    # Damage far before the checkpoint is not looked at, which proves that the scan began behind it.
+    raw = bytearray(segment_file(tmp_path / "data").read_bytes())
+    raw[70] ^= 0xFF
+    segment_file(tmp_path / "data").write_bytes(raw)
+    storage = open_storage(tmp_path / "data")
+    log = open_log(storage)
+    assert log.recovery == []
+    assert log.log_end_offset == 50
+    state = log.producers.get(3)
+    assert state is not None
+    assert [entry.base_offset for entry in state.batches] == [45, 46, 47, 48, 49]
+    storage.close()
+
+
+def test_damaged_snapshots_and_epochs_are_rebuilt_from_batches(segmented: Path) -> None:
+    storage = open_storage(segmented)
+    log = open_log(storage, small_config())
+    append_flushed(log, batch(producer_id=5, producer_epoch=2, base_sequence=0), leader_epoch=3)
+    append_flushed(log, batch(producer_id=5, producer_epoch=2, base_sequence=1), leader_epoch=4)
+    storage.close()
+    damaged = [*(segmented / "t-0").glob("*.snapshot"), segmented / "t-0" / "epochs"]
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:-2])
+    storage = open_storage(segmented)
+    log = open_log(storage, small_config())
+    assert len(log.recovery) == len(damaged)
+    assert log.epochs.entries == [(0, 0), (3, 40), (4, 41)]
+    state = log.producers.get(5)
+    assert state is not None
+    assert state.epoch == 2
+    assert [entry.base_offset for entry in state.batches] == [40, 41]
+    storage.close()
+    storage = open_storage(segmented)
+    assert open_log(storage, small_config()).recovery == []
+    storage.close()
+
+
+def test_a_clean_marker_that_disagrees_with_the_files_is_not_believed(segmented: Path) -> None:
+    check_segmented(segmented, 0)
+    last = max((segmented / "t-0").glob("*.log"))
+    raw = last.read_bytes()
+    last.write_bytes(raw + b"torn")
+    check_segmented(segmented, 1)
+    assert last.read_bytes() == raw
+
+
+def test_the_clean_marker_goes_before_the_next_write(segmented: Path) -> None:
+    check_segmented(segmented, 0)
+    marker = segmented / "t-0" / "clean"
+    assert marker.exists()
+    storage = open_storage(segmented)
+    log = open_log(storage, small_config())
+    assert marker.exists()
+    append_flushed(log, batch())
+    assert not marker.exists()
+    storage.close()
+    assert marker.exists()
