@@ -12,7 +12,6 @@ from typing import Final
 import confluent_kafka
 import psutil
 
-
 BUSY_SAMPLE_SECONDS: Final = 2.0
 BUSY_MAX: Final = 15.0
 

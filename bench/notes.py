@@ -13,14 +13,15 @@ NOTES: Final = """\
   5 requests in flight, no compression, no idempotence.
 - The raw sink reads the same frames, writes them to a file and gives canned answers; it checks nothing and
   keeps no offsets.
-- Kafka runs with its defaults and the options its start script gives the JVM, without a logging backend.
+- Kafka runs with its defaults and the options its start script gives the JVM, without a logging
+  backend. It is loaded for some seconds after its start, before anything counts: a cold JVM is no fair peer.
 - Redis: XADD in pipelines of 1,000, XREAD of 1,000. NATS: up to 4,000 publishes not yet acknowledged, ordered
   consumer. RabbitMQ: up to 4,000 publishes not yet confirmed (pika's callback interface), consumer with
   automatic acknowledgement.
 - NATS leaves fsync to a timer and stands beside flush=os; RabbitMQ confirms a persistent message once it is
   on disk and stands beside flush=commit.
-- Latency counts from when a message was due, in the second half of each run, after both servers were warmed up.
-  It is not judged when the load generator itself ran late.
+- Latency counts from when a message was due, in the second half of each run, after both servers were warmed
+  up. It is not judged when the load generator itself ran late.
 - p99 is reported, not judged: on a shared machine it is noise, and so are ratios below about 1.4 between two
   runs.
 """

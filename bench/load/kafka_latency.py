@@ -1,8 +1,8 @@
 """End-to-end latency at a fixed rate: each message carries the time it was due.
 
 Counting from then, and not from when it was sent, keeps a stall visible in every message that it held up.
-The first half of a run settles connections and caches and is not counted. How late the generator itself was is
-printed too: where that is not small, the figures say nothing about the server.
+The first half of a run settles connections and caches and is not counted. How late the generator itself was
+is printed too: where that is not small, the figures say nothing about the server.
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.peers.base import Peer
-from bench.process import ROOT, UnavailableError, free_port, listening, spawn, wait_until
+from bench.process import ROOT, UnavailableError, free_port, listening, run_load, spawn, wait_until
 
 VERSION: Final = "4.3.0"
+WARM_UP_SECONDS: Final = 5.0
 JARS: Final = ROOT / "bench" / ".cache" / f"kafka-{VERSION}"
 COPY_GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 # What Kafka's own start script gives the virtual machine.
@@ -84,7 +85,16 @@ def launch(directory: Path) -> Peer:
 def start(directory: Path) -> Peer:
     peer = launch(directory)
     wait_until(lambda: listening(peer.port), "kafka", peer.process)
+    warm_up(peer)
     return peer
+
+
+def warm_up(peer: Peer) -> None:
+    """Let the JVM compile what it needs for produce and consume, and create its internal topics."""
+    where = {"bootstrap": peer.bootstrap, "topic": "warm-up"}
+    for size in (1_000, 100):
+        load = run_load("kafka_produce", **where, size=size, count=500_000, seconds=WARM_UP_SECONDS / 2)
+    run_load("kafka_consume", **where, count=load["messages"])
 
 
 def fetch_jars() -> None:

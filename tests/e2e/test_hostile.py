@@ -18,12 +18,13 @@ import pytest
 from kio.index import load_request_schema
 
 from penstock.broker.handlers import load_handlers
-from tests.support.broker import BrokerProcess
 from tests.support.raw import FETCH, PRODUCE, RawClient, encode_request, fetch_body, make_batch, produce_body
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.support.broker import BrokerProcess
 
 MIB = 1024 * 1024
 GROWTH_MAX = 48 * MIB

@@ -14,15 +14,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, cast, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.broker.reply import Deferred, Reply
-from penstock.wire.batch import Buffer
 from penstock.wire.codec import DecodeError
 from penstock.wire.frames import FIRST_ALLOCATION_SIZE, FrameDecoder, FrameError
 
 if TYPE_CHECKING:
     from penstock.broker.server import Server
+    from penstock.wire.batch import Buffer
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from penstock.wire.batch import Buffer
+if TYPE_CHECKING:
+    from penstock.wire.batch import Buffer
 
 T = TypeVar("T")
 

@@ -94,7 +94,7 @@ class LocalController:
 
     async def stop(self) -> None:
         """Finish the change under way, refuse further ones, close the log."""
-        if self._changes:
+        while self._changes:
             await asyncio.wait(self._changes)
         if self._log is not None:
             self._log.close()

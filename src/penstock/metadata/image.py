@@ -19,6 +19,7 @@ from penstock.metadata.records import (
     FenceBrokerRecord,
     MetadataRecord,
     MetadataRecordError,
+    NewLeaderEpochsRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -64,8 +65,7 @@ class BrokerImage:
     fenced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionImage:
+class PartitionImage(NamedTuple):
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
@@ -231,6 +231,15 @@ class ImageDraft:
             record.partition_epoch,
         )
 
+    def _begin_epochs(self, record: NewLeaderEpochsRecord) -> None:
+        for topic in list(self._topics.values()):
+            for index, old in topic.partitions.items():
+                if old.leader == record.leader:
+                    # The same keys, so that the loop may go on over a draft's own copy.
+                    self._partitions(topic.topic_id)[index] = PartitionImage(
+                        old.leader, old.leader_epoch + 1, old.replicas, old.isr, old.partition_epoch + 1
+                    )
+
     def _set_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
         overrides = self._own_overrides.get(resource)
@@ -282,6 +291,7 @@ _APPLY: Mapping[type, Callable[[ImageDraft, Any], None]] = {
     RemoveTopicRecord: ImageDraft._remove_topic,
     PartitionRecord: ImageDraft._add_partition,
     PartitionChangeRecord: ImageDraft._change_partition,
+    NewLeaderEpochsRecord: ImageDraft._begin_epochs,
     ConfigRecord: ImageDraft._set_config,
     ProducerIdsRecord: ImageDraft._take_producer_ids,
 }

@@ -104,6 +104,17 @@ class PartitionChangeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class NewLeaderEpochsRecord:
+    """Every partition that `leader` leads goes on under the next leader epoch (and partition epoch).
+
+    It stands for one PartitionChangeRecord each. Every start of a broker needs these, and a thousand
+    partitions would add a thousand records to the log each time.
+    """
+
+    leader: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigRecord:
     """One config of a topic or broker; without a value it goes back to its default."""
 
@@ -131,6 +142,7 @@ MetadataRecord = (
     | RemoveTopicRecord
     | PartitionRecord
     | PartitionChangeRecord
+    | NewLeaderEpochsRecord
     | ConfigRecord
     | ProducerIdsRecord
 )
@@ -182,6 +194,7 @@ _SCHEMAS: tuple[_Schema, ...] = (
     _schema(RemoveTopicRecord),
     _schema(PartitionRecord),
     _schema(PartitionChangeRecord),
+    _schema(NewLeaderEpochsRecord),
     _schema(ConfigRecord),
     _schema(ProducerIdsRecord),
 )

@@ -112,6 +112,8 @@ class FileBackend:
             report += recovered.report
             if segment.size < size:
                 self._cut(segment, segment.size)
+            elif segment is segments[-1]:
+                self._sync(segment)  # it may come from the page cache; from now on it counts as flushed
             if not segment.damage:
                 self._write_index(segment)
         return report
@@ -134,13 +136,8 @@ class FileBackend:
 
     def _mark_clean(self, end_offset: int, blobs: Sequence[tuple[str, bytes]]) -> None:
         if self._segments:
-            active = self._segments[-1]
-            file = self._descriptors.pin(active.path)
-            try:
-                self._disk.fdatasync(file.fd)
-            finally:
-                self._descriptors.unpin(file)
-            self._write_index(active)
+            self._sync(self._segments[-1])
+            self._write_index(self._segments[-1])
         for name, data in blobs:
             write_atomically(self._disk, self._path(name), data)
         marker = {"end_offset": end_offset, "segments": [segment.info() for segment in self._segments]}
@@ -302,6 +299,13 @@ class FileBackend:
         file = self._descriptors.pin(segment.path)
         try:
             self._disk.ftruncate(file.fd, position)
+            self._disk.fdatasync(file.fd)
+        finally:
+            self._descriptors.unpin(file)
+
+    def _sync(self, segment: Segment) -> None:
+        file = self._descriptors.pin(segment.path)
+        try:
             self._disk.fdatasync(file.fd)
         finally:
             self._descriptors.unpin(file)

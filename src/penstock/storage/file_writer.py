@@ -90,6 +90,8 @@ class FileWriter:
         created: list[int] = []
         try:
             self._put(blobs)
+            if blobs:  # epochs are on disk before the batches that they are about
+                self._disk.fsync_dir(self._folder)
             self._write_runs(active, runs, created, sync=sync)
             if self._folder_changed:  # new names are durable before anything in them counts
                 self._disk.fsync_dir(self._folder)
@@ -127,6 +129,7 @@ class FileWriter:
     def _create(self, tail: _Tail, created: list[int]) -> None:
         created.append(tail.base_offset)
         self._disk.unlink_if_there(index_path(self._folder, tail.base_offset))
+        self._descriptors.forget(tail.path)
         file = self._descriptors.pin(tail.path, create=True)
         try:
             self._disk.ftruncate(file.fd, 0)

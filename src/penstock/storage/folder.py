@@ -134,6 +134,7 @@ class FileStorage:
         """Gone at once and for good: the folder is renamed first, so that a crash leaves no half of it."""
         _check_name(name)
         log = self._open.pop(name, None)
+        assert log is None or not log.is_flushing, "deletion waits for the job in flight"
         try:
             if log is not None:
                 log.abandon()

@@ -168,6 +168,11 @@ class PartitionLog:
         )
         return self._in_flight
 
+    @property
+    def is_flushing(self) -> bool:
+        """A job is in flight. Truncation, closing and deletion wait for it."""
+        return self._in_flight is not None
+
     def finish_flush(self, job: FlushJob) -> None:
         assert job is self._in_flight, "finish_flush takes the job that take_flush gave"
         self._in_flight = None
@@ -236,7 +241,7 @@ class PartitionLog:
         """The first record with the largest timestamp."""
         return timestamps.find_max(self, self._backend, end_offset)
 
-    # Changing what is there. None of these may run while a job is in flight in the part they change.
+    # Changing what is there
 
     def reconfigure(self, config: LogConfig) -> None:
         self.config = config
@@ -275,15 +280,16 @@ class PartitionLog:
 
     def _truncate_backend(self, offset: int) -> int:
         """The new end. Nothing visible may remain below the log start, so there the log begins anew."""
-        if offset < self.log_start_offset:
-            self._backend.put_blob(opening.LOG_START, seal(offset))
-            self.log_start_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
         if not self._backend.segments():
             return offset  # all there was is the queue
         if offset > self.log_start_offset:
             end_offset = self._backend.truncate(offset)
             if end_offset >= self.log_start_offset:
                 return end_offset
+        self._backend.put_blob(
+            opening.LOG_START, seal(self.log_start_offset)
+        )  # should a crash leave nothing else
         self._backend.reset(self.log_start_offset)
         return self.log_start_offset
 
@@ -311,12 +317,17 @@ class PartitionLog:
             self._backend.drop_front(count)
 
     def apply_retention(self, *, now_ms: int, high_watermark: int) -> list[str]:
-        """Drop closed segments that time or size condemns, and silent producers; what went and why."""
+        """Drop closed segments that time or size condemns, and silent producers; what went and why.
+
+        Also on a read-only log: on a full disk this is what makes room.
+        """
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
-        if self.error is not None or not self.config.delete:
+        if not self.config.delete:
             return []
         bound = min(high_watermark, self.flushed_end_offset)
-        if retention.active_is_expired(self._backend.segments(), self.config, now_ms, bound):
+        if self.error is None and retention.active_is_expired(
+            self._backend.segments(), self.config, now_ms, bound
+        ):
             self._roll_now()
         segments = self._backend.segments()
         condemned = retention.condemned(segments, self.config, now_ms, bound)

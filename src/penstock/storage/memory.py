@@ -202,7 +202,8 @@ class MemoryStorage:
         return sorted((name, topic_id) for name, (topic_id, _) in self._backends.items())
 
     def delete_log(self, name: str) -> None:
-        self._open.pop(name, None)
+        log = self._open.pop(name, None)
+        assert log is None or not log.is_flushing, "deletion waits for the job in flight"
         self._backends.pop(name, None)
 
     def set_cluster_id(self, cluster_id: str) -> None:

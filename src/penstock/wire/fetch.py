@@ -12,12 +12,13 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.wire.batch import Buffer
 from penstock.wire.codec import unsigned_varint
 from penstock.wire.produce import string
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from penstock.wire.batch import Buffer
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
@@ -63,7 +64,9 @@ def write_response(
 
 def _write_partition(out: bytearray, answer: PartitionAnswer, version: int) -> None:
     compact = version >= FLEXIBLE_FROM
-    out += _PARTITION.pack(answer.partition, answer.error_code, answer.high_watermark, answer.last_stable_offset)
+    out += _PARTITION.pack(
+        answer.partition, answer.error_code, answer.high_watermark, answer.last_stable_offset
+    )
     if version >= 5:
         out += _I64.pack(answer.log_start_offset)
     out += b"\x00" if compact else b"\xff\xff\xff\xff"  # no aborted transactions

@@ -34,7 +34,7 @@ _IMPLICIT_DEFAULTS: dict[str, object] = {
 class Field:
     name: str
     default: object
-    entity: type[object] | None  # of a nested struct, or of the items of an array of structs
+    entity: type | None  # of a nested struct, or of the items of an array of structs
     is_array: bool
 
 
@@ -64,7 +64,7 @@ def _describe(field: dataclasses.Field[object], hint: Any) -> Field:
         default = None
     else:
         default = _IMPLICIT_DEFAULTS.get(field.metadata.get("kafka_type", ""), 0)
-    return Field(field.name, default, cast("type[object] | None", entity), is_array)
+    return Field(field.name, default, cast("type | None", entity), is_array)
 
 
 @cache
@@ -87,9 +87,9 @@ def same_shape(left: type, right: type) -> bool:
     )
 
 
-def lift(entity: Any, target: type[object]) -> Any:
+def lift(entity: Any, target: type) -> Any:
     """The entity in the shape of `target`, a newer version of the same message."""
-    source: type[object] = type(entity)
+    source = cast("type", type(entity))
     if same_shape(source, target):
         return entity  # attribute access is all that handlers do, so the older class serves as it is
     return _lifter(source, target)(entity)

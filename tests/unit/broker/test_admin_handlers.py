@@ -216,6 +216,9 @@ def test_authorized_operations_are_given_when_asked_for() -> None:
         body = {"topics": None, "include_topic_authorized_operations": True}
         asked = (await broker.ask(METADATA, 12, body)).topics[0]
         assert asked.topic_authorized_operations == 3576
+        for version in (8, 9, 10):
+            body = {"topics": (), "include_cluster_authorized_operations": True}
+            assert (await broker.ask(METADATA, version, body)).cluster_authorized_operations == 8096
         cluster = await broker.ask(DESCRIBE_CLUSTER, 1, {"include_cluster_authorized_operations": True})
         assert cluster.cluster_authorized_operations == 8096
 

@@ -16,7 +16,15 @@ from penstock.metadata.alterations import Alteration, Operation, ResourceAlterat
 from penstock.metadata.assignments import NewPartitions, NewTopic
 from penstock.metadata.image import ConfigResource, MetadataDelta, ResourceType
 from penstock.metadata.topics import TopicReference
-from penstock.storage import FileStorage, LogConfig, MemoryStorage, PartitionLog, Storage, StorageError
+from penstock.storage import (
+    FileStorage,
+    FlushJob,
+    LogConfig,
+    MemoryStorage,
+    PartitionLog,
+    Storage,
+    StorageError,
+)
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.batch import read_header
 from penstock.wire.records import Record, encode_batch
@@ -234,6 +242,35 @@ def test_a_disk_that_fails_changes_nothing(
 
     with_controller(storage, work)
     assert "No space left" in caplog.text
+
+
+def test_what_could_not_be_flushed_is_never_seen(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(controller: LocalController) -> None:
+        def fail(job: FlushJob) -> None:
+            job.error = StorageError("cannot sync: Input/output error")
+
+        monkeypatch.setattr(FlushJob, "run", fail)
+        with pytest.raises(ApiError, match="Input/output error"):
+            await controller.create_topics([NewTopic("a")])
+        monkeypatch.undo()
+        with pytest.raises(ApiError, match="Input/output error"):
+            await controller.create_topics([NewTopic("b")])
+        assert controller.image.topics == {}
+
+    with_controller(storage, work)
+
+
+def test_a_subscriber_that_cannot_follow_is_reported(storage: Storage) -> None:
+    def refuse(_delta: MetadataDelta) -> None:
+        raise StorageError("cannot create a-0: Too many open files")
+
+    async def work(controller: LocalController) -> None:
+        controller.subscribe(refuse)
+        with pytest.raises(ApiError, match="Too many open files") as failure:
+            await controller.create_topics([NewTopic("a")])
+        assert failure.value.code is ErrorCode.kafka_storage_error
+
+    assert list(with_controller(storage, work).image.topics) == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ EVERY_RECORD = st.one_of(
         st.none() | IDS,
         st.none() | IDS,
     ),
+    st.builds(records.NewLeaderEpochsRecord, INTEGERS),
     st.builds(records.ConfigRecord, INTEGERS, TEXT, TEXT, OPTIONAL_TEXT),
     st.builds(records.ProducerIdsRecord, INTEGERS, INTEGERS),
 )

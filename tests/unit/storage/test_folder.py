@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 
 from penstock.storage import FileStorage, LogConfig, StorageError
-from penstock.storage.index_cache import IndexCache
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, append_flushed, batch, small_config
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def test_open_files_are_bounded(tmp_path: Path) -> None:
 
 def test_indexes_of_closed_segments_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = FileStorage.open(tmp_path, 1)
-    cache: IndexCache = storage._indexes
+    cache = storage._indexes
     monkeypatch.setattr(cache, "entries_max", 100)
     log = storage.open_log("t-0", TOPIC_ID, small_config(), NOW_MS)
     for at in range(100):

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from penstock.broker.reply import EncodedBody
 from penstock.storage import StorageError
 from penstock.types import ApiError, ErrorCode
-from penstock.wire.batch import Buffer
 from penstock.wire.fetch import PartitionAnswer, write_response
 from penstock.wire.registry import api
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.context import RequestContext
     from penstock.broker.partition import Partition
+    from penstock.wire.batch import Buffer
 
 Answers = list[tuple[str, list[PartitionAnswer]]]
 

@@ -1,0 +1,196 @@
+"""A disk in memory that forgets what was not synced when the power fails.
+
+Files are inodes with their present and their synced content; folders have present and synced names. `lose_power`
+keeps what was synced and, of the rest, what a seeded choice lets through: a part of the unsynced bytes at the end of
+a file, some of the unsynced changes of names.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.storage.disk import Disk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.storage.interface import Buffer
+
+
+class PowerFailure(BaseException):  # noqa: N818 - it is no error of anybody's
+    """The machine stops here; not an Exception, so that nothing handles it."""
+
+
+@dataclass(eq=False)
+class File:
+    data: bytearray = field(default_factory=bytearray)
+    synced: bytes = b""
+    locked: bool = False
+
+
+@dataclass(eq=False)
+class Folder:
+    names: dict[str, File | Folder] = field(default_factory=dict)
+    synced: dict[str, File | Folder] = field(default_factory=dict)
+
+
+class SimulatedDisk(Disk):
+    def __init__(self) -> None:
+        self.root = Folder()
+        self.calls = 0
+        self.calls_left: int | None = None
+        self._open: dict[int, File] = {}
+        self._next_fd = 1000
+
+    def lose_power(self, seed: int) -> None:
+        choice = random.Random(seed)
+        self._open.clear()
+        self.calls_left = None
+        self._settle(self.root, choice)
+
+    def _settle(self, folder: Folder, choice: random.Random) -> None:
+        names = dict(folder.synced)
+        if choice.random() < 0.5:  # the journal got through
+            names = dict(folder.names)
+        folder.names = names
+        folder.synced = dict(names)
+        for inode in names.values():
+            if isinstance(inode, Folder):
+                self._settle(inode, choice)
+                continue
+            kept = inode.synced
+            if bytes(inode.data).startswith(kept):
+                kept = bytes(inode.data[: choice.randint(len(kept), len(inode.data))])
+            elif choice.random() < 0.5:
+                kept = bytes(inode.data)
+            inode.data = bytearray(kept)
+            inode.synced = kept
+            inode.locked = False
+
+    def _change(self) -> None:
+        self.calls += 1
+        if self.calls_left is not None:
+            if self.calls_left == 0:
+                raise PowerFailure
+            self.calls_left -= 1
+
+    def _folder(self, path: str) -> Folder:
+        inode: File | Folder | None = self.root
+        for name in path.strip("/").split("/"):
+            if not isinstance(inode, Folder):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            if name:
+                inode = inode.names.get(name)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if not isinstance(inode, Folder):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return inode
+
+    def _file(self, path: str) -> File:
+        folder, name = os.path.split(path)
+        inode = self._folder(folder).names.get(name)
+        if not isinstance(inode, File):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return inode
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        folder, name = os.path.split(path)
+        if create and name not in self._folder(folder).names:
+            self._change()
+            self._folder(folder).names[name] = File()
+        self._next_fd += 1
+        self._open[self._next_fd] = self._file(path)
+        return self._next_fd
+
+    def close(self, fd: int) -> None:
+        self._open.pop(fd).locked = False
+
+    def pread(self, fd: int, size: int, position: int) -> bytes:
+        return bytes(self._open[fd].data[position : position + size])
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> int:
+        self._change()
+        data = b"".join(buffers)
+        file = self._open[fd]
+        assert position <= len(file.data), "no holes"
+        file.data[position : position + len(data)] = data
+        return len(data)
+
+    def fdatasync(self, fd: int) -> None:
+        self._change()
+        self._open[fd].synced = bytes(self._open[fd].data)
+
+    def ftruncate(self, fd: int, size: int) -> None:
+        self._change()
+        del self._open[fd].data[size:]
+
+    def size(self, path: str) -> int:
+        return len(self._file(path).data)
+
+    def exists(self, path: str) -> bool:
+        folder, name = os.path.split(path)
+        try:
+            return name in self._folder(folder).names
+        except OSError:
+            return False
+
+    def is_folder(self, path: str) -> bool:
+        try:
+            self._folder(path)
+        except OSError:
+            return False
+        return True
+
+    def rename(self, source: str, target: str) -> None:
+        self._change()
+        folder, name = os.path.split(source)
+        inode = self._folder(folder).names.pop(name)
+        folder, name = os.path.split(target)
+        self._folder(folder).names[name] = inode
+
+    def unlink(self, path: str) -> None:
+        self._file(path)
+        self._change()
+        folder, name = os.path.split(path)
+        del self._folder(folder).names[name]
+
+    def mkdir(self, path: str) -> None:
+        self._change()
+        folder, name = os.path.split(path)
+        self._folder(folder).names[name] = Folder()
+
+    def makedirs(self, path: str) -> None:
+        folder = self.root
+        for name in path.strip("/").split("/"):
+            inode = folder.names.setdefault(name, Folder())
+            assert isinstance(inode, Folder)
+            folder.synced.setdefault(name, inode)
+            folder = inode
+
+    def rmdir(self, path: str) -> None:
+        self._change()
+        folder, name = os.path.split(path)
+        del self._folder(folder).names[name]
+
+    def listdir(self, path: str) -> list[str]:
+        return list(self._folder(path).names)
+
+    def fsync_dir(self, path: str) -> None:
+        self._change()
+        folder = self._folder(path)
+        folder.synced = dict(folder.names)
+
+    def read_file(self, path: str) -> bytes:
+        return bytes(self._file(path).data)
+
+    def lock(self, fd: int) -> bool:
+        file = self._open[fd]
+        if file.locked:
+            return False
+        file.locked = True
+        return True

@@ -1,0 +1,176 @@
+"""The real storage on a simulated disk that loses power before any of its calls.
+
+Whatever was acknowledged (flushed under `flush=commit`) is there afterwards, under its offset, with its epoch and
+producer state; whatever was never appended is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from penstock.storage import FileStorage, LogConfig, PartitionLog, run_compaction
+from penstock.storage import cleaning_files
+from penstock.wire.records import decode_records
+from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, batch, small_config
+from tests.unit.storage.simulated_disk import PowerFailure, SimulatedDisk
+
+SEEDS = 4
+
+
+class Acknowledged:
+    """What the outside was told."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, bytes] = {}
+        self.possible: dict[int, set[bytes]] = {}
+        self.log_start = 0
+        self.log_start_possible = 0
+
+    def write(self, log: PartitionLog, values: list[bytes], *, epoch: int = 0, sequence: int = -1) -> None:
+        told = []
+        for at, value in enumerate(values):
+            data = batch(
+                [value],
+                keys=[value[:2]],
+                producer_id=6 if sequence >= 0 else -1,
+                producer_epoch=0 if sequence >= 0 else -1,
+                base_sequence=sequence + at if sequence >= 0 else -1,
+            )
+            offset = append(log, data, leader_epoch=epoch)
+            self.possible.setdefault(offset, set()).add(value)
+            told.append((offset, value))
+        log.flush()
+        assert log.flushed_end_offset == log.log_end_offset
+        self.values.update(told)
+
+
+def appends(log: PartitionLog, known: Acknowledged) -> None:
+    for at in range(8):
+        known.write(log, [b"%d-%d" % (at, inner) * 20 for inner in range(3)], epoch=at // 3, sequence=3 * at)
+    log.close()
+
+
+def truncates(log: PartitionLog, known: Acknowledged) -> None:
+    for at in range(6):
+        known.write(log, [b"a%d" % at * 60] * 2, epoch=at // 2)
+    for offset in (9, 4, 4, 0):
+        known.values = {at: value for at, value in known.values.items() if at < offset}
+        log.truncate_to(offset)
+        known.write(log, [b"b%d" % offset * 60], epoch=10 - offset)
+    log.close()
+
+
+def deletes(log: PartitionLog, known: Acknowledged) -> None:
+    for at in range(10):
+        known.write(log, [b"a%d" % at * 60])
+        known.log_start_possible = at
+        log.delete_records_before(at)
+        known.log_start = at
+    log.reconfigure(small_config(retention_bytes=0))
+    known.log_start_possible = 10
+    log.apply_retention(now_ms=NOW_MS, high_watermark=ALL)
+    known.log_start = log.log_start_offset
+    log.close()
+
+
+def run(
+    work: Callable[[PartitionLog, Acknowledged], None], calls: int | None, seed: int, config: LogConfig
+) -> int:
+    disk = SimulatedDisk()
+    storage = FileStorage.open("/data", 1, disk=disk)
+    log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+    known = Acknowledged()
+    before = disk.calls
+    disk.calls_left = calls
+    try:
+        work(log, known)
+    except PowerFailure:
+        pass
+    used = disk.calls - before
+    disk.lose_power(seed)
+    storage = FileStorage.open("/data", 1, disk=disk)
+    log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+    check(log, known)
+    end = log.log_end_offset
+    known.write(log, [b"z" * 30])
+    assert known.values[end] == b"z" * 30
+    check(log, known)
+    storage.close()
+    return used
+
+
+def check(log: PartitionLog, known: Acknowledged) -> None:
+    assert known.log_start <= log.log_start_offset <= max(known.log_start, known.log_start_possible)
+    found: dict[int, bytes | None] = {}
+    for header, data in log.batches(0, ALL):
+        for record in decode_records(data):
+            found[record.offset] = record.value
+        assert log.epochs.epoch_at(header.base_offset) == header.partition_leader_epoch
+        if header.producer_id != -1:
+            state = log.producers.get(header.producer_id)
+            assert state is not None
+            assert state.batches[-1].last_offset >= header.base_offset
+    for offset, value in known.values.items():
+        if offset >= log.log_start_offset:
+            assert found[offset] == value, offset
+    for offset, value in found.items():
+        assert value in known.possible[offset]
+
+
+@pytest.mark.parametrize("work", [appends, truncates, deletes])
+def test_power_failure_before_every_call(work: Callable[[PartitionLog, Acknowledged], None]) -> None:
+    config = small_config(segment_bytes=450)
+    total = run(work, None, 0, config)
+    assert total > 60
+    for calls in range(total):
+        for seed in range(SEEDS):
+            run(work, calls, seed, config)
+
+
+def test_power_failure_during_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest value of every key is there before, during and after."""
+    config = small_config(segment_bytes=450, compact=True, delete=False)
+
+    def compacting_run(calls: int | None, seed: int) -> int:
+        disk = SimulatedDisk()
+        monkeypatch.setattr(cleaning_files, "Disk", lambda: disk)
+        storage = FileStorage.open("/data", 1, disk=disk)
+        log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+        latest: dict[bytes, tuple[int, bytes]] = {}
+        for at in range(30):
+            key, value = b"k%d" % (at % 4), b"%03d" % at * 20
+            offset = append(log, batch([value], keys=[key]))
+            latest[key] = offset, value
+        log.flush()
+        before = disk.calls
+        disk.calls_left = calls
+        try:
+            plan = log.compaction_plan(NOW_MS, ALL)
+            assert plan is not None
+            log.finish_compaction(run_compaction(plan))
+        except PowerFailure:
+            pass
+        used = disk.calls - before
+        disk.lose_power(seed)
+        storage = FileStorage.open("/data", 1, disk=disk)
+        log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+        found = {
+            record.key: (record.offset, record.value)
+            for _, data in log.batches(0, ALL)
+            for record in decode_records(data)
+        }
+        assert found == latest
+        assert log.log_end_offset == 30
+        plan = log.compaction_plan(NOW_MS, ALL)
+        if plan is not None:
+            log.finish_compaction(run_compaction(plan))
+        storage.close()
+        return used
+
+    total = compacting_run(None, 0)
+    assert total > 30
+    for calls in range(total):
+        for seed in range(SEEDS):
+            compacting_run(calls, seed)
