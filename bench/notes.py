@@ -11,6 +11,9 @@ NOTES: Final = """\
   cores. Every load is bounded in messages and in time.
 - Penstock, Kafka and the sink get the same librdkafka producer: acks=all, linger 5 ms, batches up to 1 MB,
   5 requests in flight, no compression, no idempotence.
+- That producer runs librdkafka from C, so that Python is not what limits it. Where Penstock stands beside
+  Redis, NATS and RabbitMQ, every side uses its Python client: Penstock confluent-kafka's `produce_batch` and
+  `consume`.
 - The raw sink reads the same frames, writes them to a file and gives canned answers; it checks nothing and
   keeps no offsets.
 - Kafka runs with its defaults and the options its start script gives the JVM, without a logging

@@ -18,7 +18,7 @@ from typing import Any, Final
 import psutil
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-STOP_SECONDS_MAX: Final = 20
+STOP_SECONDS_MAX: Final = 60
 LOAD_SECONDS_MAX: Final = 180
 
 _started: list[subprocess.Popen[bytes]] = []

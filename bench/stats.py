@@ -15,6 +15,7 @@ class Mark(enum.Enum):
     BELOW = "below the bar"
     REPORTED = "reported"
     FAILED = "failed"
+    LEFT_OUT = "left out, no time left"
     UNAVAILABLE = "not available here"
 
 

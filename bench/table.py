@@ -54,6 +54,10 @@ def failed(what: str, reason: str) -> Row:
     return Row(what, "–", "–", "–", None, None, Mark.FAILED, reason)
 
 
+def left_out(what: str) -> Row:
+    return Row(what, "–", "–", "–", None, None, Mark.LEFT_OUT)
+
+
 def reported(what: str, figure: str, *, note: str = "") -> Row:
     return Row(what, "itself", figure, "–", None, None, Mark.REPORTED, note)
 

@@ -25,7 +25,7 @@ def fresh_topic(
     if peer.name == "raw sink":  # knows every topic and keeps none
         yield name
         return
-    admin = AdminClient({"bootstrap.servers": peer.bootstrap})
+    admin = AdminClient({"bootstrap.servers": peer.bootstrap, "log_level": 0})
     topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
     admin.create_topics([topic], operation_timeout=SECONDS_MAX)[name].result(SECONDS_MAX)
     try:

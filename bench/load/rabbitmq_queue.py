@@ -26,6 +26,8 @@ class Run:
     def __init__(self, given: dict[str, Any]) -> None:
         self.given, self.body = given, payload(given["size"])
         self.sent = self.confirmed = self.got = 0
+        # Confirms of single messages may overtake one that covers many.
+        self.confirmed_up_to, self.confirmed_beyond = 0, set[int]()
         self.publishing = True
         self.began = self.publish_seconds = self.consume_seconds = 0.0
         self.connection = SelectConnection(
@@ -65,10 +67,13 @@ class Run:
     def on_confirm(self, frame: Any) -> None:
         if frame.method.NAME != "Basic.Ack":
             raise SystemExit("a message was refused")
+        tag = frame.method.delivery_tag
         if frame.method.multiple:
-            self.confirmed = frame.method.delivery_tag
+            self.confirmed_up_to = tag
+            self.confirmed_beyond = {other for other in self.confirmed_beyond if other > tag}
         else:
-            self.confirmed += 1
+            self.confirmed_beyond.add(tag)
+        self.confirmed = self.confirmed_up_to + len(self.confirmed_beyond)
         self.maybe_finish_publishing()
 
     def maybe_finish_publishing(self) -> None:

@@ -33,19 +33,20 @@ class Figures:
     open_files: int
 
 
-def prepare(session: Session, partitions: int) -> Path:
-    """A data folder with that many partitions, each with some messages in it."""
+def prepare(session: Session, partitions: int) -> tuple[Path, float]:
+    """A data folder with that many partitions that hold some messages; and the seconds of a clean stop."""
     directory = session.directory(f"partitions-{partitions}")
     peer = penstock.start(directory, flush="os")
     try:
-        admin = AdminClient({"bootstrap.servers": peer.bootstrap})
+        admin = AdminClient({"bootstrap.servers": peer.bootstrap, "log_level": 0})
         topic = NewTopic(TOPIC, num_partitions=partitions, replication_factor=1)
         admin.create_topics([topic], operation_timeout=60)[TOPIC].result(90)
         where = {"bootstrap": peer.bootstrap, "topic": TOPIC, "partitions": partitions}
         run_load("kafka_produce", **where, size=100, count=partitions * BATCH_COUNT, seconds=30)
     finally:
+        began = time.perf_counter()
         peer.stop()
-    return directory / "data"
+    return directory / "data", time.perf_counter() - began
 
 
 def observe(session: Session, data: Path, partitions: int) -> Figures:
@@ -67,7 +68,7 @@ def observe(session: Session, data: Path, partitions: int) -> Figures:
 
 def measure(session: Session) -> list[Row]:
     session.use()
-    one_data, many_data = prepare(session, 1), prepare(session, MANY)
+    (one_data, one_stop), (many_data, many_stop) = prepare(session, 1), prepare(session, MANY)
     one: list[Figures] = []
     many: list[Figures] = []
     for _ in range(min(session.rounds, 3)):
@@ -80,8 +81,9 @@ def measure(session: Session) -> list[Row]:
     return [
         compared(f"{what}: produce 1 KB spread over them", against, *rates, "msg/s", targets.NEAR_FLAT),
         compared(f"{what}: start", against, *starts, "s", None),
+        reported(f"{what}: clean stop", f"{many_stop:.3g} s ({one_stop:.3g} s with 1)"),
         reported(
-            f"{what}: idle CPU", f"{last.idle_cpu_share:.2%} of a core ({first.idle_cpu_share:.2%} with 1)"
+            f"{what}: idle CPU", f"{last.idle_cpu_share:.1%} of a core ({first.idle_cpu_share:.1%} with 1)"
         ),
         reported(f"{what}: memory", f"{last.resident_mb:,.0f} MB ({first.resident_mb:,.0f} MB with 1)"),
         reported(f"{what}: open files", f"{last.open_files:,} ({first.open_files:,} with 1)"),

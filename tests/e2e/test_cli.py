@@ -145,7 +145,7 @@ def test_where_to_start(shared_broker: BrokerProcess, topic: str, start_at: str,
 def test_an_offset_that_is_not_there(shared_broker: BrokerProcess, topic: str) -> None:
     penstock("produce", topic, broker=shared_broker, stdin="a\n")
     refused = penstock("consume", topic, "--from", "5", "-n", "1", broker=shared_broker)
-    assert refused.complaint == f"{topic}-0 has no such offset"
+    assert refused.complaint == f"no partition of {topic} has offset 5"
 
 
 def test_following_from_the_end_until_interrupted(shared_broker: BrokerProcess, topic: str) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.metrics import Metrics
     from penstock.broker.writers import WriterThreads
     from penstock.metadata.configs import TopicConfig
+    from penstock.metadata.image import PartitionImage
 
 WhenCommitted = Callable[[ApiError | None], None]
 
@@ -37,7 +38,7 @@ class Partition:
         topic_partition: TopicPartition,
         topic_id: UUID,
         log: PartitionLog,
-        leader_epoch: int,
+        image: PartitionImage,
         config: TopicConfig,
         *,
         writers: WriterThreads,
@@ -47,7 +48,8 @@ class Partition:
         self.topic, self.index = topic_partition
         self.topic_id = topic_id
         self.log = log
-        self.leader_epoch = leader_epoch
+        self.leader_epoch = image.leader_epoch
+        self.isr = image.isr
         self.config = config
         self.high_watermark = log.flushed_end_offset
         self._writers = writers
@@ -71,6 +73,10 @@ class Partition:
         if leader_epoch < self.leader_epoch:
             raise ApiError(ErrorCode.fenced_leader_epoch)
         raise ApiError(ErrorCode.unknown_leader_epoch)
+
+    def update(self, image: PartitionImage) -> None:
+        self.leader_epoch = image.leader_epoch
+        self.isr = image.isr
 
     # Writing
 

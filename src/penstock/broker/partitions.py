@@ -93,7 +93,7 @@ class Partitions:
             if partition is None:
                 missing.append((TopicPartition(topic.name, index), image))
             else:
-                partition.leader_epoch = image.leader_epoch
+                partition.update(image)
         if not missing:
             return
         # Creating files waits for the disk.
@@ -125,7 +125,7 @@ class Partitions:
             topic_partition,
             topic.topic_id,
             opened,
-            image.leader_epoch,
+            image,
             config,
             writers=self._broker.writers,
             metrics=self._broker.metrics,

@@ -171,7 +171,6 @@ def parse_start(text: str | None) -> int | None:
 
 def open_consumer(bootstrap: str, topic: str, group: str | None, start: int | None) -> Consumer:
     """A consumer of all partitions of the topic, or of its share as a member of `group`."""
-    explicit = start is not None and start >= 0
     settings = client_config(
         bootstrap,
         group_id=group or "penstock-cli-without-group",
@@ -179,7 +178,7 @@ def open_consumer(bootstrap: str, topic: str, group: str | None, start: int | No
         # partitions are taken away, and on close.
         enable_auto_commit=group is not None,
         enable_auto_offset_store=False,
-        auto_offset_reset="error" if explicit else "earliest",
+        auto_offset_reset="earliest",
         enable_partition_eof=False,
     )
     consumer = Consumer(settings)
@@ -188,25 +187,38 @@ def open_consumer(bootstrap: str, topic: str, group: str | None, start: int | No
     except KafkaException as error:
         raise CommandFailed(f"what listens at {bootstrap} does not answer as a broker") from error
     partitions = require_topic(metadata, topic)
+    if group is None or start is not None:
+        starts = starting_offsets(consumer, topic, partitions, OFFSET_BEGINNING if start is None else start)
     if group is None:
-        offset = OFFSET_BEGINNING if start is None else start
-        consumer.assign([TopicPartition(topic, index, offset) for index in partitions])
+        consumer.assign([TopicPartition(topic, index, offset) for index, offset in starts.items()])
     elif start is None:
         consumer.subscribe([topic])
     else:
-        consumer.subscribe([topic], on_assign=start_at(start))
+        consumer.subscribe([topic], on_assign=start_at(starts))
     return consumer
 
 
-def start_at(offset: int) -> Callable[[Consumer, list[TopicPartition]], None]:
-    """A callback for a member that shall not go on where the group stopped, but begin at `offset`."""
+def starting_offsets(consumer: Consumer, topic: str, partitions: list[int], start: int) -> dict[int, int]:
+    """Where to start in each partition. One that is shorter than the others starts at its end."""
+    if start < 0:
+        return dict.fromkeys(partitions, start)
+    ranges = {}
+    for index in partitions:
+        ranges[index] = consumer.get_watermark_offsets(TopicPartition(topic, index), METADATA_SECONDS_MAX)
+    if not any(first <= start <= end for first, end in ranges.values()):
+        raise CommandFailed(f"no partition of {topic} has offset {start}")
+    return {index: min(max(start, first), end) for index, (first, end) in ranges.items()}
+
+
+def start_at(starts: dict[int, int]) -> Callable[[Consumer, list[TopicPartition]], None]:
+    """A callback for a member that shall not go on where the group stopped, but begin at `starts`."""
     seen: set[int] = set()
 
     def on_assign(consumer: Consumer, assigned: list[TopicPartition]) -> None:
         for partition in assigned:
-            if partition.partition not in seen:
+            if partition.partition in starts and partition.partition not in seen:
                 seen.add(partition.partition)
-                partition.offset = offset
+                partition.offset = starts[partition.partition]
         consumer.assign(assigned)
 
     return on_assign
@@ -220,8 +232,6 @@ def next_messages(consumer: Consumer, number_max: int) -> list[Message]:
     batch = [first, *consumer.consume(number_max - 1, timeout=0)] if number_max > 1 else [first]
     for message in batch:
         error = message.error()
-        if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
-            raise CommandFailed(f"{message.topic()}-{message.partition()} has no such offset")
         if error is not None and not error.retriable():
             raise CommandFailed(error_line(error))
     return [message for message in batch if message.error() is None]

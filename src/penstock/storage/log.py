@@ -16,10 +16,10 @@ from penstock.storage.blobs import seal
 from penstock.storage.config import MIB, Flush
 from penstock.storage.errors import StorageError, os_failure
 from penstock.storage.flush import FlushJob
-from penstock.storage.index import NO_TIMESTAMP, Mark
 from penstock.storage.interface import WriteRun
+from penstock.storage.pending import PendingWrites
 from penstock.types import ApiError, ErrorCode
-from penstock.wire.batch import NO_PRODUCER_ID, PATCHED_SIZE, BatchError, iterate_headers, patched_prefix
+from penstock.wire.batch import NO_PRODUCER_ID, BatchError, iterate_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from penstock.storage.timestamps import TimestampedOffset
     from penstock.wire.batch import BatchHeader
 
-CHECKPOINT_BYTES = 64 * MIB
-"""Recovery after a crash scans at most about this much of a log."""
 REPLAY_BYTES = 1 * MIB
 SNAPSHOTS_KEPT = 2
 
@@ -57,24 +55,14 @@ class PartitionLog:
         self.log_start_offset = state.log_start_offset
         self.log_end_offset = state.end_offset
         self.flushed_end_offset = state.end_offset
-        self.recovery = state.report
+        self.recovery = [f"{name}: {line}" for line in state.report]
         """Human-readable lines of what opening had to repair or cut."""
         self._snapshots = state.snapshots
         self._epochs_stored = state.epochs_stored
         self._now_ms = now_ms
-        self._runs: list[WriteRun] = []
+        self._pending = PendingWrites(backend.segments())
         self._in_flight: FlushJob | None = None
         self.closed = False
-        self._resume_segment()
-
-    def _resume_segment(self) -> None:
-        """Where the next batch goes, from what the backend holds."""
-        segments = self._backend.segments()
-        self._segment: int | None = segments[-1].base_offset if segments else None
-        self._position = segments[-1].size if segments else 0
-        self._marked = self._checkpointed = self._position
-        self._first_timestamp = segments[-1].first_timestamp if segments else NO_TIMESTAMP
-        self._max_timestamp = segments[-1].max_timestamp if segments else NO_TIMESTAMP
 
     # Writing
 
@@ -83,62 +71,25 @@ class PartitionLog:
         if self.error is not None:
             raise self.error
         base_offset = self.log_end_offset
-        size = header.size
-        timestamp = header.max_timestamp
-        if self._segment is None or (self._position and self._is_full(size, timestamp, now_ms)):
-            self._roll(base_offset)
-        elif self._position - self._checkpointed >= CHECKPOINT_BYTES:
-            self._checkpoint(base_offset)
+        pending = self._pending
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
-        run = self._runs[-1] if self._runs else self._continue()
-        if self._position - self._marked >= self.config.index_interval_bytes:
-            run.marks.append(Mark(base_offset, self._position, self._max_timestamp))
-            self._marked = self._position
-        run.buffers.append(patched_prefix(header, base_offset, leader_epoch))
-        run.buffers.append(memoryview(batch)[PATCHED_SIZE:])
-        run.size += size
-        self._position += size
-        if timestamp > self._max_timestamp:
-            self._max_timestamp = run.max_timestamp = timestamp
-        if run.first_timestamp == NO_TIMESTAMP:
-            run.first_timestamp = timestamp
-            if self._first_timestamp == NO_TIMESTAMP:
-                self._first_timestamp = timestamp
+        if pending.must_roll(header, self.config, now_ms):
+            self._roll(base_offset)
+        elif pending.must_checkpoint():
+            self._add_snapshot(pending.checkpoint(base_offset), base_offset)
+        pending.add(batch, header, base_offset, leader_epoch, self.config.index_interval_bytes)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.update(header, base_offset, now_ms)
         self._now_ms = now_ms
-        self.log_end_offset = run.end_offset = base_offset + header.last_offset_delta + 1
+        self.log_end_offset = base_offset + header.last_offset_delta + 1
         return base_offset
 
-    def _is_full(self, size: int, timestamp: int, now_ms: int) -> bool:
-        if self._position + size > self.config.segment_bytes:
-            return True
-        if self._first_timestamp == NO_TIMESTAMP:
-            return False
-        latest = timestamp if timestamp != NO_TIMESTAMP else now_ms
-        return latest - self._first_timestamp > self.config.roll_ms
-
-    def _continue(self) -> WriteRun:
-        assert self._segment is not None
-        run = WriteRun(self._segment)
-        self._runs.append(run)
-        return run
-
     def _roll(self, base_offset: int) -> None:
-        run = WriteRun(base_offset, roll=True, end_offset=base_offset)
-        if self._segment is not None:
+        first = not self._pending.has_segment
+        run = self._pending.roll(base_offset)
+        if not first:
             self._add_snapshot(run, base_offset)
-        self._segment = base_offset
-        self._position = self._marked = self._checkpointed = 0
-        self._first_timestamp = self._max_timestamp = NO_TIMESTAMP
-        self._runs.append(run)
-
-    def _checkpoint(self, offset: int) -> None:
-        run = WriteRun(self._segment or 0, checkpoint=True, end_offset=offset)
-        self._add_snapshot(run, offset)
-        self._checkpointed = self._position
-        self._runs.append(run)
 
     def _add_snapshot(self, run: WriteRun, offset: int) -> None:
         run.blobs.append((opening.snapshot_name(offset), opening.encode_snapshot(self.producers, offset)))
@@ -154,13 +105,12 @@ class PartitionLog:
         blobs = []
         if self.epochs.version != self._epochs_stored:
             blobs.append((opening.EPOCHS, seal(self.epochs.entries)))
-        if not self._runs and not blobs:
+        if not self._pending.runs and not blobs:
             return None
-        runs, self._runs = self._runs, []
         self._in_flight = FlushJob(
             self.name,
             self._backend,
-            runs,
+            self._pending.take(),
             blobs,
             sync=self.config.flush is Flush.COMMIT,
             end_offset=self.log_end_offset,
@@ -198,7 +148,7 @@ class PartitionLog:
         self.error = StorageError(
             f"{error}; {self.name} is read-only from offset {self.flushed_end_offset} on"
         )
-        self._runs = []
+        self._pending.take()
 
     # Reading
 
@@ -263,7 +213,7 @@ class PartitionLog:
             raise os_failure("truncate", self.name, error) from error
 
     def _truncate_stored(self, offset: int) -> None:
-        self._runs = []
+        self._pending.take()
         stale = [old for old in self._snapshots if old > offset]
         self._backend.remove_blobs([opening.snapshot_name(old) for old in stale])
         end_offset = self._truncate_backend(offset)
@@ -276,7 +226,7 @@ class PartitionLog:
             self._backend, self._snapshots, self.log_start_offset, end_offset, self._now_ms, []
         )
         self.log_end_offset = self.flushed_end_offset = end_offset
-        self._resume_segment()
+        self._pending = PendingWrites(self._backend.segments())
 
     def _truncate_backend(self, offset: int) -> int:
         """The new end. Nothing visible may remain below the log start, so there the log begins anew."""
@@ -347,7 +297,7 @@ class PartitionLog:
 
     def _roll_now(self) -> None:
         """Close the active segment although nothing is appended, unless a job makes this the wrong moment."""
-        if self._in_flight is None and not self._runs:
+        if self._in_flight is None and not self._pending.runs:
             self._roll(self.log_end_offset)
             self.flush()
 
@@ -391,6 +341,6 @@ class PartitionLog:
     def abandon(self) -> None:
         """The log is about to be deleted: let go of it without writing anything."""
         self.closed = True
-        self._runs = []
+        self._pending.take()
         self.error = self.error or StorageError(f"{self.name} is deleted")
         self._backend.close(end_offset=None)

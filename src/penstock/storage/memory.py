@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from penstock.storage.errors import StorageError
 from penstock.storage.index import NO_TIMESTAMP
@@ -180,8 +180,8 @@ class MemoryBackend:
 
 
 class MemoryStorage:
-    def __init__(self, storage_id: UUID, *, node_id: int = 1, cluster_id: str = "") -> None:
-        self.storage_id = storage_id
+    def __init__(self, storage_id: UUID | None = None, *, node_id: int = 1, cluster_id: str = "") -> None:
+        self.storage_id = storage_id or uuid4()
         self.node_id = node_id
         self.cluster_id = cluster_id
         self._backends: dict[str, tuple[UUID, MemoryBackend]] = {}

@@ -108,6 +108,7 @@ class MessageCodec:
         self._response_type = load_response_schema(api_key, version)
         self._write = entity_writer(self._response_type)
         self._api_key = api_key
+        self._version = version
         self._versions = versions
         self.is_flexible: bool = request_type.__flexible__
         self.has_response_tags = self.is_flexible and api_key != API_VERSIONS_KEY
@@ -127,7 +128,7 @@ class MessageCodec:
         return _LENGTH_AND_CORRELATION.pack(4 + len(tags) + body_size, correlation_id) + tags
 
     def write_response(self, correlation_id: int, body: Body) -> bytes:
-        known_names = _response_names(self._api_key, self._versions)
+        known_names = _response_names(self._api_key, self._version, self._versions)
         buffer = io.BytesIO()
         self._write(buffer, lower(body, self._response_type, known_names))
         encoded = buffer.getvalue()
@@ -140,7 +141,7 @@ def load_codec(api_key: int, version: int, versions: range) -> MessageCodec:
 
 
 @cache
-def _response_names(api_key: int, versions: range) -> frozenset[str]:
-    # The ends of the range know every name: none of the served APIs dropped a field it had gained between.
-    ends = {versions[0], versions[-1]}
-    return frozenset().union(*(names_in(load_response_schema(api_key, version)) for version in ends))
+def _response_names(api_key: int, version: int, versions: range) -> frozenset[str]:
+    # A field may exist in the middle of the range only, such as Metadata's cluster_authorized_operations.
+    some = {versions[0], version, versions[-1]}
+    return frozenset().union(*(names_in(load_response_schema(api_key, each)) for each in some))

@@ -83,7 +83,8 @@ def with_broker(work: Callable[[InProcess], Awaitable[None]], **config: Any) -> 
 
     async def run() -> None:
         storage = MemoryStorage(uuid.UUID(int=7), node_id=1, cluster_id="test-cluster")
-        broker = Broker(NodeConfig(port=0, http_port=None, storage="memory", **config), storage)
+        settings = {"port": 0, "http_port": None, "storage": "memory"} | config
+        broker = Broker(NodeConfig(**settings), storage)
         await broker.start()
         try:
             await work(InProcess(broker))

@@ -14,6 +14,7 @@ from tests.unit.broker.in_process import InProcess, with_broker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 PRODUCE, LIST_OFFSETS, METADATA, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 0, 2, 3, 19, 20, 21
 INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS, ALTER_CONFIGS = 22, 23, 32, 33
@@ -560,3 +561,17 @@ def test_log_dirs_show_sizes() -> None:
         assert [each.partition_index for each in folder.topics[0].partitions] == [1]
 
     run(work)
+
+
+def test_log_dirs_show_the_disk(tmp_path: Path) -> None:
+    async def present(broker: InProcess) -> None:
+        (folder,) = (await broker.ask(DESCRIBE_LOG_DIRS, 4, {"topics": None})).results
+        assert (folder.error_code, folder.log_dir) == (OK, str(tmp_path))
+        assert 0 < folder.usable_bytes <= folder.total_bytes
+
+    async def absent(broker: InProcess) -> None:
+        (folder,) = (await broker.ask(DESCRIBE_LOG_DIRS, 4, {"topics": None})).results
+        assert folder.error_code is ErrorCode.kafka_storage_error
+
+    run(present, storage="file", data=tmp_path)
+    run(absent, storage="file", data=tmp_path / "gone")

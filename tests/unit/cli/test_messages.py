@@ -38,7 +38,7 @@ def test_a_partition_starts_at_the_offset_only_the_first_time_it_comes() -> None
         def assign(self, partitions: list[TopicPartition]) -> None:
             assigned.append([(each.partition, each.offset) for each in partitions])
 
-    on_assign = start_at(7)
+    on_assign = start_at({0: 7, 1: 8})
     on_assign(FakeConsumer(), [TopicPartition("t", 0, 3)])  # type: ignore[arg-type]
     on_assign(FakeConsumer(), [TopicPartition("t", 0, 9), TopicPartition("t", 1, 4)])  # type: ignore[arg-type]
-    assert assigned == [[(0, 7)], [(0, 9), (1, 7)]]
+    assert assigned == [[(0, 7)], [(0, 9), (1, 8)]]

@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from penstock.storage.interface import Buffer
 
 
-class FullDisk(Disk):
+class QuickDisk(Disk):
+    """Does not sync: these tests stop processes, not machines (see simulated_disk.py for those)."""
+
+    def fdatasync(self, fd: int) -> None:
+        """Nothing."""
+
+    def fsync_dir(self, path: str) -> None:
+        """Nothing."""
+
+
+class FullDisk(QuickDisk):
     """Has room for so many more bytes; writes that do not fit are cut short first, as the system does."""
 
     def __init__(self) -> None:
@@ -31,7 +41,7 @@ class FullDisk(Disk):
         return written
 
 
-class ShortDisk(Disk):
+class ShortDisk(QuickDisk):
     """Writes at most so many bytes at once."""
 
     def __init__(self, size_max: int) -> None:
@@ -56,7 +66,7 @@ class CrashError(BaseException):
     """The process stops here; not an Exception, so that nothing handles it."""
 
 
-class CrashingDisk(Disk):
+class CrashingDisk(QuickDisk):
     """Stops the process, as it were, before the n-th change of the disk."""
 
     def __init__(self) -> None:

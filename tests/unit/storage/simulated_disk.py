@@ -1,8 +1,8 @@
 """A disk in memory that forgets what was not synced when the power fails.
 
-Files are inodes with their present and their synced content; folders have present and synced names. `lose_power`
-keeps what was synced and, of the rest, what a seeded choice lets through: a part of the unsynced bytes at the end of
-a file, some of the unsynced changes of names.
+Files are inodes with their present and their synced content; folders have present and synced names.
+`lose_power` keeps what was synced and, of the rest, what a seeded choice lets through: a part of the unsynced
+bytes at the end of a file, the unsynced changes of names in a folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.storage.interface import Buffer
 
 
-class PowerFailure(BaseException):  # noqa: N818 - it is no error of anybody's
+class PowerFailure(BaseException):
     """The machine stops here; not an Exception, so that nothing handles it."""
 
 

@@ -296,7 +296,7 @@ def test_crash_at_every_step_of_the_swap(tmp_path: Path) -> None:
         disk.changes_left = None
         log.abandon()
         storage.close()
-        storage = FileStorage.open(tmp_path / str(crash_at), 1)
+        storage = FileStorage.open(tmp_path / str(crash_at), 1, disk=CrashingDisk())
         log = open_log(storage)
         found = records(log)
         assert found in (original, whole), "all or nothing"

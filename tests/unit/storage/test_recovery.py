@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.storage import FileStorage, Flush, LogConfig, PartitionLog, StorageError
-from penstock.storage import log as log_module
+from penstock.storage import FileStorage, Flush, LogConfig, PartitionLog, StorageError, pending
 from tests.unit.storage.builders import (
     ALL,
     NOW_MS,
@@ -18,6 +17,7 @@ from tests.unit.storage.builders import (
     batch,
     small_config,
 )
+from tests.unit.storage.disks import QuickDisk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ WHOLE = LogConfig(index_interval_bytes=1)
 
 
 def open_storage(path: Path) -> FileStorage:
-    return FileStorage.open(path, 1)
+    return FileStorage.open(path, 1, disk=QuickDisk())
 
 
 def open_log(storage: FileStorage, config: LogConfig = WHOLE) -> PartitionLog:
@@ -241,7 +241,7 @@ def test_a_bad_header_found_by_a_read_fails_that_read(segmented: Path) -> None:
 def test_recovery_scans_only_from_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "CHECKPOINT_BYTES", 1000)
+    monkeypatch.setattr(pending, "CHECKPOINT_BYTES", 1000)
     storage = open_storage(tmp_path / "data")
     log = open_log(storage)
     for at in range(50):

@@ -5,6 +5,7 @@ A broker is named by its number; the empty name stands for what was set at runti
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.answers import error_fields
@@ -64,7 +65,8 @@ def _entries(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEn
         if name == CLUSTER_DEFAULT:
             return describe_cluster_default(image)
         if name == str(broker.config.node_id):
-            return describe_broker(image, controller.layers, broker.config)
+            config = replace(broker.config, port=broker.port)  # the one that the system chose for port 0
+            return describe_broker(image, controller.layers, config)
         raise ApiError(
             ErrorCode.invalid_request,
             f"Unexpected broker id, expected {broker.config.node_id} or empty string, but received {name}",

@@ -41,6 +41,8 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
             try:
                 _check_request(request, topic.name)
                 partition = context.broker.partitions.require(topic.name, index)
+                if request.acks == ACKS_ALL and len(partition.isr) < partition.config.min_insync_replicas:
+                    raise ApiError(ErrorCode.not_enough_replicas)
                 appended = _append(partition, records, context)
             except ApiError as error:
                 work.failed = True

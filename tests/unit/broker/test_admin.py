@@ -1,0 +1,152 @@
+"""The admin endpoint over a broker made of plain values."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from penstock.broker.admin import AdminServer
+from penstock.broker.exposition import Family, render
+from penstock.broker.http import HttpError, Request, Response
+from penstock.broker.metrics import Metrics
+from penstock.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+
+NOTHING = UUID(int=0)
+
+
+def make_broker(error: Exception | None = None) -> Any:
+    log = SimpleNamespace(error=error, size_bytes=100, log_start_offset=2, log_end_offset=17)
+    partition = SimpleNamespace(topic="t", index=0, log=log, high_watermark=16)
+
+    class Partitions(list[Any]):
+        def get(self, topic: str, index: int) -> Any:
+            return partition if (topic, index) == ("t", 0) else None
+
+    image = MetadataImage(
+        brokers={
+            1: BrokerImage(1, "127.0.0.1", 9092, None, 0, NOTHING, NOTHING, fenced=False),
+            2: BrokerImage(2, "elsewhere", 9092, None, 0, NOTHING, NOTHING, fenced=True),
+        },
+        topics={
+            "t": TopicImage(
+                "t",
+                NOTHING,
+                {0: PartitionImage(1, 3, (1, 2), (1,), 5), 1: PartitionImage(2, 0, (2,), (2,), 0)},
+            )
+        },
+    )
+    return SimpleNamespace(
+        cluster_id="abc",
+        config=SimpleNamespace(node_id=1, host="127.0.0.1", http_port=0),
+        controller=SimpleNamespace(image=image),
+        partitions=Partitions([partition]),
+        metrics=Metrics(bytes_in=10, bytes_out=20, requests=Counter({0: 3, 99: 1}), flushes=4),
+        registry=[SimpleNamespace(key=0, function=SimpleNamespace(__name__="produce"))],
+        memory=SimpleNamespace(used_bytes=7, limit_bytes=1_000),
+        connection_count=5,
+        started_at_ms=1_500,
+    )
+
+
+def ask(path: str, broker: Any = None) -> Response:
+    return AdminServer(broker or make_broker()).answer(Request("GET", path, True))
+
+
+def test_the_state_of_the_cluster() -> None:
+    assert json.loads(ask("/v1/cluster").body) == {
+        "cluster_id": "abc",
+        "controller": 1,
+        "brokers": [
+            {
+                "id": 1,
+                "host": "127.0.0.1",
+                "port": 9092,
+                "pid": os.getpid(),
+                "state": "running",
+                "roles": ["broker", "controller"],
+            },
+            {
+                "id": 2,
+                "host": "elsewhere",
+                "port": 9092,
+                "pid": None,
+                "state": "fenced",
+                "roles": ["broker", "controller"],
+            },
+        ],
+        "topics": [
+            {
+                "name": "t",
+                "partitions": [
+                    {
+                        "partition": 0,
+                        "leader": 1,
+                        "leader_epoch": 3,
+                        "replicas": [1, 2],
+                        "isr": [1],
+                        "high_watermark": 16,
+                    },
+                    {
+                        "partition": 1,
+                        "leader": 2,
+                        "leader_epoch": 0,
+                        "replicas": [2],
+                        "isr": [2],
+                        "high_watermark": None,
+                    },
+                ],
+            }
+        ],
+    }
+
+
+def test_metrics() -> None:
+    answer = ask("/metrics")
+    assert answer.content_type.startswith("text/plain; version=0.0.4")
+    lines = answer.body.decode().splitlines()
+    for line in (
+        'penstock_requests_total{api="produce"} 3',
+        'penstock_requests_total{api="99"} 1',
+        "penstock_connections 5",
+        "penstock_received_bytes_total 10",
+        "penstock_sent_bytes_total 20",
+        "penstock_held_bytes 7",
+        "penstock_flushes_total 4",
+        "penstock_partitions 1",
+        "penstock_partitions_read_only 0",
+        "penstock_log_records 15",
+        "penstock_log_end_offset_sum 17",
+        "process_start_time_seconds 1.5",
+        "# TYPE penstock_flushes_total counter",
+    ):
+        assert line in lines
+
+
+def test_labels_are_escaped() -> None:
+    family = Family("m", "gauge", "help", (('a"b\\c\nd', 1),), "name")
+    assert render([family]) == '# HELP m help\n# TYPE m gauge\nm{name="a\\"b\\\\c\\nd"} 1\n'
+
+
+def test_health_and_the_first_page() -> None:
+    for path in ("/healthz", "/readyz"):
+        assert json.loads(ask(path).body) == {"status": "success"}
+    assert b"/metrics" in ask("/").body
+
+
+def test_not_ready_after_a_disk_error() -> None:
+    with pytest.raises(HttpError, match="read-only after a disk error: t-0") as caught:
+        ask("/readyz", make_broker(OSError("No space left on device")))
+    assert caught.value.status is HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(HttpError) as caught:
+        ask("/v1/nothing")
+    assert caught.value.status is HTTPStatus.NOT_FOUND
