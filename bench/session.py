@@ -63,7 +63,7 @@ class Session:
         return f"{name}-{self._names}"
 
     def interleaved(self, names: Sequence[str], run: Callable[[Peer], T]) -> dict[str, list[T]]:
-        """A B A B …; a first round warms everything up and does not count. Out of time, one round is enough."""
+        """A B A B …; a first round warms up and does not count. Out of time, one round must do."""
         results: dict[str, list[T]] = {name: [] for name in names}
         for round_number in range(self.rounds + 1):
             if round_number > 1 and self.out_of_time:

@@ -42,6 +42,8 @@ def compared(
     note: str = "",
 ) -> Row:
     ratio = paired_ratio(ours, theirs)
+    if len(ours) == 1:
+        note = f"{note}, one round" if note else "one round"
     mark = target.judge(ratio) if target else Mark.REPORTED
     return Row(what, against, show(median(ours), unit), show(median(theirs), unit), ratio, target, mark, note)
 

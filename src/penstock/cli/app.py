@@ -10,7 +10,6 @@ import importlib
 import os
 import sys
 import traceback
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,6 +38,8 @@ TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
 def show_version(wanted: bool) -> None:
     if not wanted:
         return
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and rarely needed
+
     try:
         print(f"penstock {version('penstock')}")
     except PackageNotFoundError:

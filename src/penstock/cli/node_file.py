@@ -21,7 +21,6 @@ Every key has a default; an unknown key is refused, because a typing error must 
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,6 +45,8 @@ class NodeFileError(CommandFailed):
 
 def read_node_file(path: Path) -> dict[str, Any]:
     """The settings of a file, by the names of NodeConfig's fields."""
+    import tomllib  # most nodes start without a file
+
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -22,7 +22,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
-from penstock.wire.shapes import Body, lift, lower, names_in
+from penstock.wire.shapes import Body, lift, lower, missing_array, names_in
 
 API_VERSIONS_KEY = 18
 
@@ -120,6 +120,8 @@ class MessageCodec:
             request, _ = self._read(frame, position)
         except (SerialError, ValueError, OverflowError, MemoryError) as error:
             raise DecodeError(f"{type(error).__name__}: {error}") from error
+        if (name := missing_array(request)) is not None:
+            raise DecodeError(f"{name} is null")
         return request, lift(request, self._newest_request_type)
 
     def response_prefix(self, correlation_id: int, body_size: int) -> bytes:

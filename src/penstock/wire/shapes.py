@@ -36,6 +36,7 @@ class Field:
     default: object
     entity: type | None  # of a nested struct, or of the items of an array of structs
     is_array: bool
+    is_nullable: bool
 
 
 @cache
@@ -64,7 +65,7 @@ def _describe(field: dataclasses.Field[object], hint: Any) -> Field:
         default = None
     else:
         default = _IMPLICIT_DEFAULTS.get(field.metadata.get("kafka_type", ""), 0)
-    return Field(field.name, default, cast("type | None", entity), is_array)
+    return Field(field.name, default, cast("type | None", entity), is_array, optional)
 
 
 @cache
@@ -85,6 +86,25 @@ def same_shape(left: type, right: type) -> bool:
         one.entity is None or (other.entity is not None and same_shape(one.entity, other.entity))
         for one, other in zip(left_fields, right_fields, strict=True)
     )
+
+
+def missing_array(entity: Any) -> str | None:
+    """The name of an array that is null and may not be; kio reads such a request without complaint."""
+    for field in _arrays_of(cast("type", type(entity))):
+        value = getattr(entity, field.name)
+        if value is None:
+            if not field.is_nullable:
+                return field.name
+        elif field.entity is not None and _arrays_of(field.entity):
+            for item in value:
+                if (name := missing_array(item)) is not None:
+                    return name
+    return None
+
+
+@cache
+def _arrays_of(entity_type: type) -> tuple[Field, ...]:
+    return tuple(field for field in fields_of(entity_type) if field.is_array)
 
 
 def lift(entity: Any, target: type) -> Any:

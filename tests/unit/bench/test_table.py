@@ -12,9 +12,14 @@ def test_a_compared_row_shows_medians_and_the_median_of_ratios() -> None:
 
 
 def test_a_row_without_target_is_only_reported() -> None:
-    row = compared("p99", "Kafka", [3.0], [2.0], "ms", None)
+    row = compared("p99", "Kafka", [3.0, 3.0], [2.0, 2.0], "ms", None)
     assert row.mark is Mark.REPORTED
     assert row.cells()[4:] == ("1.5×", "–", "–", "reported")
+
+
+def test_a_single_round_is_said() -> None:
+    row = compared("p50", "Kafka", [3.0], [2.0], "ms", None, note="noisy")
+    assert row.cells()[-1] == "reported (noisy, one round)"
 
 
 def test_below_the_bar_is_said() -> None:

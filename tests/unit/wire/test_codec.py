@@ -96,6 +96,21 @@ def test_lifting_fills_what_an_old_version_did_not_have() -> None:
     assert (lifted.min_bytes, lifted.rack_id, lifted.session_epoch) == (5, "", -1)
 
 
+@pytest.mark.parametrize("version", [5, 9])
+def test_an_array_that_may_not_be_null(version: int) -> None:
+    """JoinGroup's protocols, written as a null array."""
+    request_type = load_request_schema(11, version)
+    body = encoded(minimal(request_type))
+    assert body.count(b"\x00\x00\x00\x00" if version == 5 else b"\x01") >= 1
+    null = body[:-4] + b"\xff\xff\xff\xff" if version == 5 else body[:-3] + b"\x00" + body[-2:]
+    codec = load_codec(11, version, range(10))
+    frame = request_frame(11, version, null, flexible=request_type.__flexible__)
+    with pytest.raises(DecodeError, match="protocols is null"):
+        codec.read_request(frame, read_request_header(frame))
+    whole = request_frame(11, version, body, flexible=request_type.__flexible__)
+    assert codec.read_request(whole, read_request_header(whole))[1].protocols == ()
+
+
 @given(st.integers(0, 2**31 - 1))
 def test_unsigned_varints(value: int) -> None:
     data = unsigned_varint(value)
