@@ -36,11 +36,12 @@ test: lint ## Lint, then all tests. Brings kcat when it can.
 	$(BIN)/pytest
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt
 	$(BIN)/python -m bench
 
 soak: install ## The long form of the fault tests.
 	scripts/ensure-kcat
-	PENSTOCK_SOAK=1 $(BIN)/pytest tests/e2e
+	PENSTOCK_CRASHES=500 $(BIN)/pytest --timeout 0 tests/e2e
 
 clean: ## Remove .venv and what tools left behind.
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

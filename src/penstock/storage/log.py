@@ -69,7 +69,7 @@ class PartitionLog:
     def append(self, batch: Buffer, header: BatchHeader, *, leader_epoch: int, now_ms: int) -> int:
         """Queue a checked batch under the next offsets and return its base offset."""
         if self.error is not None:
-            raise self.error
+            raise StorageError(str(self.error))  # a new one each time: a raised one keeps its callers alive
         base_offset = self.log_end_offset
         pending = self._pending
         if leader_epoch != self.epochs.latest:
@@ -200,13 +200,13 @@ class PartitionLog:
         """Remove every batch that reaches `offset` or more, with the epochs and producer state it brought."""
         assert self._in_flight is None, "truncation waits for the job in flight"
         if self.error is not None:
-            raise self.error
+            raise StorageError(str(self.error))
         if offset >= self.log_end_offset:
             return
         if offset > self.flushed_end_offset:
             self.flush()  # some of the queue stays, and only the backend finds a place in it
             if self.error is not None:
-                raise self.error
+                raise StorageError(str(self.error))
         try:
             self._truncate_stored(offset)
         except OSError as error:
@@ -314,6 +314,8 @@ class PartitionLog:
 
     def finish_compaction(self, result: CompactionResult) -> list[str]:
         """Put the result in place, unless the segments changed meanwhile; what was gained."""
+        if self.closed:
+            return [f"{self.name}: a compaction was dropped, the log has been closed meanwhile"]
         try:
             return compaction.finish(self.name, self._backend, self.config, result)
         except OSError as error:
@@ -333,6 +335,7 @@ class PartitionLog:
             last = WriteRun(0)
             if self._snapshots[-1:] != [self.log_end_offset]:
                 self._add_snapshot(last, self.log_end_offset)
+            self.error = StorageError(f"{self.name} is closed")
             self._backend.close(end_offset=self.log_end_offset, blobs=last.blobs)
             self._backend.remove_blobs(last.stale_blobs)
         except OSError as error:

@@ -193,6 +193,19 @@ def test_a_result_for_segments_that_have_gone_is_dropped(storage: Storage) -> No
     assert records(log) == before
 
 
+def test_a_result_for_a_log_that_was_closed_is_dropped(storage: Storage) -> None:
+    log = open_log(storage)
+    for _ in range(30):
+        write(log, [1])
+    before = records(log)
+    plan = log.compaction_plan(NOW_MS, ALL)
+    assert plan is not None
+    result = run_compaction(plan)
+    log.close()
+    assert "dropped" in log.finish_compaction(result)[0]
+    assert records(open_log(storage)) == before
+
+
 def test_truncation_below_what_was_compacted_makes_it_dirty_again(storage: Storage) -> None:
     log = open_log(storage, compacting(min_cleanable_dirty_ratio=0.0))
     for at in range(40):

@@ -316,6 +316,18 @@ def test_empty_log_restarts(storage: Storage) -> None:
     assert log.apply_retention(now_ms=NOW_MS, high_watermark=0) == []
 
 
+def test_a_closed_log_takes_nothing(storage: Storage) -> None:
+    log = open_log(storage)
+    append(log, batch())
+    log.close()
+    log.close()
+    assert log.flushed_end_offset == 1
+    with pytest.raises(StorageError, match="t-0 is closed"):
+        append(log, batch())
+    assert log.take_flush() is None
+    assert offsets(open_log(storage)) == [0]
+
+
 def test_the_batch_is_not_copied_before_the_flush(storage: Storage) -> None:
     log = open_log(storage)
     data = bytearray(encode_batch([Record(0, NOW_MS, None, b"abc")]))
