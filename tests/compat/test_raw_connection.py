@@ -17,11 +17,13 @@ from tests.support.raw import (
     RawClient,
     all_records,
     decode_response,
+    encode_request,
     fetch_body,
     make_batch,
     produce_body,
     read_all,
 )
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -53,6 +55,17 @@ def test_acks_0_between_others_in_one_pipeline(raw: RawClient, topic: str) -> No
         correlation_id, answer = raw.receive(PRODUCE, 9)
         received.append((correlation_id, answer.responses[0].partition_responses[0].base_offset))
     assert received == expected
+
+
+def test_what_arrived_before_the_client_left_is_stored(raw: RawClient, bootstrap: str, topic: str) -> None:
+    """A producer that asks for no answers may send all it has, close at once, and count on TCP."""
+    bodies = [produce_body(topic, {0: make_batch([b"%d" % index])}, acks=0) for index in range(500)]
+    frames = [encode_request(PRODUCE, 9, index, body) for index, body in enumerate(bodies)]
+    with RawClient(bootstrap) as hasty:
+        hasty.socket.sendall(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames))
+    wait_until(lambda: raw.end_offset(topic) == 500, "500 messages")
+    stored = [record.value for _, batch in read_all(raw, topic) for record in all_records(batch)]
+    assert stored == [b"%d" % index for index in range(500)]
 
 
 def test_acks_0_that_fails_closes_or_stays_silent(raw: RawClient, bootstrap: str, topic: str) -> None:

@@ -48,7 +48,7 @@ class Connection(asyncio.BufferedProtocol):
         self._server = server
         self._limits = server.limits
         self._memory = server.memory
-        self._decoder = FrameDecoder(server.scratch, self._limits.frame_bytes_max)
+        self._decoder = FrameDecoder(server.scratch, server.pool, self._limits.frame_bytes_max)
         self._transport: asyncio.Transport | None = None
         self._inbox: deque[bytes | memoryview] = deque()
         self._slots: deque[Slot] = deque()
@@ -62,7 +62,8 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_paused = False
         self._closing = False
         self.client_host = ""
-        self.last_progress = server.loop.time()
+        self._progressed = False  # since the last look
+        self._last_progress = server.loop.time()
         self.frame_began: float | None = None
 
     # asyncio's callbacks
@@ -91,16 +92,20 @@ class Connection(asyncio.BufferedProtocol):
         return self._decoder.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_progress = self._server.loop.time()
+        self._progressed = True
         self._server.metrics.bytes_in += nbytes
+        decoder = self._decoder
         scarce = self._memory.is_exhausted
         try:
-            frames = self._decoder.received(
+            frames = decoder.received(
                 nbytes, allocation_max=SCARCE_ALLOCATION_SIZE if scarce else FIRST_ALLOCATION_SIZE
             )
         except FrameError as error:
             self._fail(str(error))
             return
+        held = self._held_by_decoder
+        if held and not frames and decoder.held_bytes == held and not decoder.wants_memory:
+            return  # one more piece of a frame: by far the most frequent case when frames are big
         for frame in frames:
             self._inbox.append(frame)
             self._request_bytes += len(frame)
@@ -113,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writing_paused = False
-        self.last_progress = self._server.loop.time()
+        self._progressed = True
         self._settle_charge()
         self._take_turn()
 
@@ -259,8 +264,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def check_progress(self, now: float) -> None:
         """Called now and then: a peer that neither sends nor reads does not stay for ever."""
+        if self._progressed:
+            self._progressed = False
+            self._last_progress = now
         limits = self._limits
-        stalled_ms = (now - self.last_progress) * 1000
+        stalled_ms = (now - self._last_progress) * 1000
         if self._writing_paused and stalled_ms > limits.frame_stall_ms_max:
             self._fail("the client does not read its answers")
         elif self.frame_began is not None and not self._reading_paused:

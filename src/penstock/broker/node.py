@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import ctypes
 import logging
 import signal
 import sys
@@ -15,6 +17,7 @@ import uvloop
 
 from penstock.broker.admin import AdminServer
 from penstock.broker.broker import Broker
+from penstock.config import MIB
 from penstock.storage import FileStorage, MemoryStorage, Storage
 
 if TYPE_CHECKING:
@@ -26,6 +29,21 @@ OnReady = Callable[[str, str | None], None]
 SWITCH_INTERVAL_S: Final = 0.0005
 """A writer thread that has done its system call waits at most this long for the GIL; Python's default of
 5 ms would be most of an acknowledgement's latency."""
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what requests and answers free, instead of giving it back each time.
+
+    They are a megabyte each and come by the hundred per second. By default glibc maps and unmaps such a block
+    every time, and the kernel clears it page by page: on a busy broker that was a third of all CPU time.
+    Other C libraries do not have the call, and do without.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, 32 * MIB)
+        mallopt(M_TRIM_THRESHOLD, 64 * MIB)
 
 
 def open_storage(config: NodeConfig) -> Storage:
@@ -50,6 +68,7 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
         stream=sys.stderr,
     )
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    keep_freed_memory()
     storage = open_storage(config)
     try:
         uvloop.run(serve(config, storage, on_ready))

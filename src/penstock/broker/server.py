@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.connection import Connection
 from penstock.broker.router import Router
-from penstock.wire.frames import SCRATCH_SIZE
+from penstock.wire.frames import SCRATCH_SIZE, FramePool
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
 
 BACKLOG: Final = 1024
+POOLED_FRAMES_MAX: Final = 16
 PROGRESS_CHECK_S: Final = 1.0
 GOODBYE_S: Final = 2.0
 
@@ -28,6 +29,7 @@ class Server:
         self.memory = broker.memory
         self.router = Router(broker)
         self.scratch = memoryview(bytearray(SCRATCH_SIZE))
+        self.pool = FramePool(POOLED_FRAMES_MAX)
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._progress_check: asyncio.TimerHandle | None = None

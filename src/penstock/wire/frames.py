@@ -7,17 +7,24 @@ frame that does not arrive at once is received straight into memory of its own.
 
 That memory is given in steps and only by the driver: a peer that announces a giant frame gets a small first
 allocation, then `wants_memory` turns true and the driver decides when to `grow`.
+
+Memory of the usual size comes from a `FramePool`: fresh memory has to be cleared and mapped each time, which
+costs more than receiving into it.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 LENGTH_SIZE: Final = 4
-SCRATCH_SIZE: Final = 256 * 1024
+SCRATCH_SIZE: Final = 64 * 1024
 FIRST_ALLOCATION_SIZE: Final = 1024 * 1024 + 4096
 """Holds a whole produce request of the usual `max.message.bytes`; more than SCRATCH_SIZE."""
+POOLED_SIZE_MIN: Final = 64 * 1024
+"""A smaller frame is not worth a whole buffer of the pool."""
+POOL_TRIES: Final = 4
 
 _LENGTH = struct.Struct(">i")
 
@@ -26,12 +33,42 @@ class FrameError(Exception):
     """The peer does not speak the protocol, or sent a frame over the limit."""
 
 
+class FramePool:
+    """Buffers of FIRST_ALLOCATION_SIZE that are used again once nobody looks at them any more.
+
+    Nobody has to give a buffer back: a bytearray cannot be resized while a view of it exists, wherever that
+    view is, so trying to resize it tells whether it is free.
+    """
+
+    def __init__(self, size_max: int) -> None:
+        self._buffers: list[bytearray] = []
+        self._size_max = size_max
+        self._next = 0
+
+    def take(self) -> bytearray:
+        """A buffer that nobody uses; its content is whatever was there before."""
+        for _ in range(min(len(self._buffers), POOL_TRIES)):
+            self._next = (self._next + 1) % len(self._buffers)
+            buffer = self._buffers[self._next]
+            try:
+                buffer.append(0)
+            except BufferError:
+                continue
+            buffer.pop()
+            return buffer
+        buffer = bytearray(FIRST_ALLOCATION_SIZE)
+        if len(self._buffers) < self._size_max:
+            self._buffers.append(buffer)
+        return buffer
+
+
 class FrameDecoder:
-    def __init__(self, scratch: memoryview, frame_size_max: int) -> None:
+    def __init__(self, scratch: memoryview, pool: FramePool, frame_size_max: int) -> None:
         self._scratch = scratch
+        self._pool = pool
         self._frame_size_max = frame_size_max
         self._length_bytes = b""  # of a length that has not arrived whole
-        self._frame: bytearray | None = None  # being received
+        self._frame: memoryview | None = None  # being received
         self._frame_length = 0
         self._filled = 0
 
@@ -53,18 +90,19 @@ class FrameDecoder:
         """Give the frame in progress more memory: twice what it has, up to its announced length."""
         assert self._frame is not None
         size = len(self._frame)
-        # A new array: the old one cannot be resized while the driver still holds a view of it.
         grown = bytearray(min(size + max(size, FIRST_ALLOCATION_SIZE), self._frame_length))
         grown[:size] = self._frame
-        self._frame = grown
+        self._frame = memoryview(grown)
 
     def buffer(self) -> memoryview:
         """Where the driver must receive the next bytes; never empty unless `wants_memory`."""
         if self._frame is None:
             return self._scratch
-        return memoryview(self._frame)[self._filled :]
+        return self._frame[self._filled :]
 
-    def received(self, size: int, *, allocation_max: int = FIRST_ALLOCATION_SIZE) -> list[bytes | memoryview]:
+    def received(
+        self, size: int, *, allocation_max: int = FIRST_ALLOCATION_SIZE
+    ) -> Sequence[bytes | memoryview]:
         """Take note of `size` bytes received into `buffer()`; returns the frames now complete.
 
         The frames are read-only and stay valid: their memory is not used again. A frame that begins here
@@ -74,12 +112,12 @@ class FrameDecoder:
             return self._split(self._scratch[:size], allocation_max)
         self._filled += size
         if self._filled < self._frame_length:
-            return []
-        frame = memoryview(self._frame).toreadonly()
+            return ()
+        frame = self._frame.toreadonly()
         self._frame = None
-        return [frame]
+        return (frame,)
 
-    def _split(self, data: memoryview, allocation_max: int) -> list[bytes | memoryview]:
+    def _split(self, data: memoryview, allocation_max: int) -> Sequence[bytes | memoryview]:
         if self._length_bytes:
             data = memoryview(self._length_bytes + bytes(data))
             self._length_bytes = b""
@@ -99,7 +137,11 @@ class FrameDecoder:
         return frames
 
     def _begin_frame(self, length: int, start: memoryview, allocation_max: int) -> None:
-        self._frame = bytearray(min(length, max(allocation_max, len(start))))
+        size = min(length, max(allocation_max, len(start)))
+        if POOLED_SIZE_MIN <= size <= FIRST_ALLOCATION_SIZE:
+            self._frame = memoryview(self._pool.take())[:size]
+        else:
+            self._frame = memoryview(bytearray(size))
         self._frame[: len(start)] = start
         self._frame_length = length
         self._filled = len(start)

@@ -13,7 +13,7 @@ from penstock.broker.metrics import Metrics
 from penstock.broker.reply import Deferred, Reply
 from penstock.config import Limits
 from penstock.wire.codec import DecodeError
-from penstock.wire.frames import SCRATCH_SIZE
+from penstock.wire.frames import SCRATCH_SIZE, FramePool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -61,6 +61,7 @@ class Peer:
             metrics=Metrics(),
             memory=MemoryBudget(limits.get("total_bytes_max", Limits().total_bytes_max)),
             scratch=memoryview(bytearray(SCRATCH_SIZE)),
+            pool=FramePool(2),
             router=SimpleNamespace(dispatch=lambda frame, _host: dispatch(bytes(frame))),
             admit=lambda _connection: True,
             forget=lambda _connection: None,
@@ -291,6 +292,7 @@ def test_stalled_and_idle_peers_are_sent_away() -> None:
         assert idle.transport.ended == "closed"
         half = Peer(reply)
         half.send_raw(b"\x00\x00\x00\x09abc")
+        half.connection.check_progress(now)
         half.connection.check_progress(now + 20)
         assert half.transport.ended == ""
         half.connection.check_progress(now + 40)

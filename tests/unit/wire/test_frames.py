@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.wire.frames import FIRST_ALLOCATION_SIZE, SCRATCH_SIZE, FrameDecoder, FrameError
+from penstock.wire.frames import FIRST_ALLOCATION_SIZE, SCRATCH_SIZE, FrameDecoder, FrameError, FramePool
 
 
 def framed(*bodies: bytes) -> bytes:
@@ -32,7 +32,7 @@ def feed(
 
 
 def decoder(limit: int = 10_000_000) -> FrameDecoder:
-    return FrameDecoder(memoryview(bytearray(SCRATCH_SIZE)), limit)
+    return FrameDecoder(memoryview(bytearray(SCRATCH_SIZE)), FramePool(2), limit)
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8), st.integers(1, 700), st.sampled_from([1, 64, 4096]))
@@ -53,7 +53,7 @@ def test_big_frames_and_their_neighbours(size: int) -> None:
 
 def test_frames_stay_valid_after_more_was_received() -> None:
     scratch = memoryview(bytearray(SCRATCH_SIZE))
-    subject = FrameDecoder(scratch, 1000)
+    subject = FrameDecoder(scratch, FramePool(2), 1000)
     data = framed(b"first")
     scratch[: len(data)] = data
     (frame,) = subject.received(len(data))
@@ -77,3 +77,30 @@ def test_an_announced_giant_gets_memory_only_step_by_step() -> None:
     subject.grow()
     assert subject.held_bytes == 16_384 + FIRST_ALLOCATION_SIZE
     assert not subject.wants_memory
+
+
+def test_the_pool_gives_a_buffer_again_only_when_nobody_looks_at_it() -> None:
+    pool = FramePool(2)
+    first = pool.take()
+    view = memoryview(first)[10:20]
+    assert pool.take() is not first
+    part = view[1:2]
+    del view
+    assert all(pool.take() is not first for _ in range(10)), "a slice of a slice counts too"
+    del part
+    assert any(pool.take() is first for _ in range(10))
+    assert len(first) == FIRST_ALLOCATION_SIZE
+
+
+def test_pooled_frames_do_not_overwrite_each_other() -> None:
+    subject = decoder()
+    bodies = [bytes([number]) * 500_000 for number in range(8)]
+    frames: list[bytes | memoryview] = []
+    data = framed(*bodies)
+    while data:
+        buffer = subject.buffer()
+        size = min(len(buffer), len(data))
+        buffer[:size] = data[:size]
+        data = data[size:]
+        frames += subject.received(size)
+    assert [bytes(frame) for frame in frames] == bodies
