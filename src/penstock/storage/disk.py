@@ -10,10 +10,11 @@ import contextlib
 import errno
 import fcntl
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.storage.interface import Buffer
 
@@ -23,6 +24,8 @@ FILE_MODE = 0o644
 
 
 class Disk:
+    _background: ThreadPoolExecutor | None = None
+
     def open(self, path: str, *, create: bool = False) -> int:
         """A descriptor to read and write at positions."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
@@ -102,6 +105,12 @@ class Disk:
             return b"".join(parts)
         finally:
             os.close(fd)
+
+    def in_background(self, task: Callable[[], None]) -> Future[None]:
+        """Begin `task` in a thread of its own kind; tasks run one after the other, in their order."""
+        if self._background is None:
+            self._background = ThreadPoolExecutor(1, thread_name_prefix="storage")
+        return self._background.submit(task)
 
     def lock(self, fd: int) -> bool:
         """Whether this process now holds the exclusive lock on the file; it ends with the descriptor."""

@@ -127,6 +127,7 @@ class FileBackend:
 
     def close(self, *, end_offset: int | None, blobs: Sequence[tuple[str, bytes]] = ()) -> None:
         try:
+            self._writer.settle()
             if end_offset is not None and not self._writer.marked_clean:
                 self._mark_clean(end_offset, blobs)
         finally:
@@ -202,7 +203,8 @@ class FileBackend:
         self._publish(self._segments[count:])
 
     def unmark_clean(self) -> None:
-        """What the marker says is about to become wrong."""
+        """Files are about to change under what speaks of them: the marker goes, the background is done."""
+        self._writer.settle()
         self._writer.unmark_clean()
 
     # Reading

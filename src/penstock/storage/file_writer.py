@@ -16,6 +16,7 @@ from penstock.storage.segment import index_path, segment_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from penstock.storage.descriptors import Descriptors
     from penstock.storage.index import Mark
@@ -70,6 +71,13 @@ class FileWriter:
         self._disk = descriptors.disk
         self._folder = folder
         self._folder_changed = False
+        self._unsettled: list[Future[None]] = []
+
+    def settle(self) -> None:
+        """Wait until nothing of this log is under way in the background; raises what went wrong there."""
+        unsettled, self._unsettled = self._unsettled, []
+        for future in unsettled:
+            future.result()
 
     def unmark_clean(self) -> None:
         if self.marked_clean:
@@ -89,6 +97,8 @@ class FileWriter:
         self._folder_changed = False
         created: list[int] = []
         try:
+            while self._unsettled and self._unsettled[0].done():
+                self._unsettled.pop(0).result()
             self._put(blobs)
             if blobs:  # epochs are on disk before the batches that they are about
                 self._disk.fsync_dir(self._folder)
@@ -104,15 +114,11 @@ class FileWriter:
     ) -> None:
         tail = _Tail(self._folder, active.base_offset, active) if active else None
         for run in runs:
+            if run.roll or run.checkpoint:
+                self._vouch(tail, run, sync=sync)
             if run.roll:
-                if tail is not None:
-                    self._save_index(tail)
                 tail = _Tail(self._folder, run.segment)
                 self._create(tail, created)
-                self._put(run.blobs)
-            elif run.checkpoint and tail is not None:
-                self._save_index(tail)
-                self._put(run.blobs)
             assert tail is not None, "the first run of a log begins a segment"
             if run.buffers:
                 file = self._descriptors.pin(tail.path)
@@ -121,10 +127,8 @@ class FileWriter:
                 finally:
                     self._descriptors.unpin(file)
                 tail.add(run)
-            for name in run.stale_blobs:
-                self._disk.unlink_if_there(f"{self._folder}/{name}")
         if sync and tail is not None:
-            self._sync(tail)
+            self._sync(tail.path)
 
     def _create(self, tail: _Tail, created: list[int]) -> None:
         created.append(tail.base_offset)
@@ -137,14 +141,35 @@ class FileWriter:
             self._descriptors.unpin(file)
         self._folder_changed = True
 
-    def _save_index(self, tail: _Tail) -> None:
-        """What the index file covers is on disk, whatever the flush mode."""
-        self._sync(tail)
-        write_atomically(self._disk, index_path(self._folder, tail.base_offset), tail.encoded_index())
-        self._folder_changed = True
+    def _vouch(self, tail: _Tail | None, run: WriteRun, *, sync: bool) -> None:
+        """Store index and snapshot for what is written so far; both speak of bytes that are on disk.
 
-    def _sync(self, tail: _Tail) -> None:
-        file = self._descriptors.pin(tail.path)
+        Under `flush=os` acknowledgements do not wait for a disk, so they do not wait for this one either: it
+        happens in the background, and until then a crash means a longer scan.
+        """
+        described = None
+        if tail is not None:
+            described = (tail.path, index_path(self._folder, tail.base_offset), tail.encoded_index())
+
+        def vouch() -> None:
+            if described is not None:
+                segment, index, data = described
+                self._sync(segment)
+                write_atomically(self._disk, index, data)
+            self._put(run.blobs)
+            for name in run.stale_blobs:
+                self._disk.unlink_if_there(f"{self._folder}/{name}")
+            if not sync:
+                self._disk.fsync_dir(self._folder)
+
+        if sync:
+            vouch()
+            self._folder_changed = True
+        else:
+            self._unsettled.append(self._disk.in_background(vouch))
+
+    def _sync(self, path: str) -> None:
+        file = self._descriptors.pin(path)
         try:
             self._disk.fdatasync(file.fd)
         finally:
@@ -153,11 +178,11 @@ class FileWriter:
     def _put(self, blobs: Sequence[tuple[str, bytes]]) -> None:
         for name, data in blobs:
             write_atomically(self._disk, f"{self._folder}/{name}", data)
-            self._folder_changed = True
 
     def _undo(self, active: Segment | None, created: list[int], *, indexed: bool) -> None:
         """Best effort on a disk that has just failed; recovery does the same at the next start."""
         try:
+            self.settle()
             for base_offset in reversed(created):
                 path = segment_path(self._folder, base_offset)
                 self._descriptors.forget(path)

@@ -5,9 +5,9 @@ roll, at a checkpoint every 64 MiB, at a clean close). Recovery trusts that much
 header, CRC and order of offsets of every batch. Where the scan meets bytes that are no valid batch, there
 are these cases:
 
-* The segment is not the last one. It was synced in whole before its successor was begun, so no crash of
-  ours explains the damage. It is reported, nothing is cut, reads that reach it raise StorageError, and
-  whatever follows stays readable.
+* The segment is not the last one. Under `flush=commit` it was synced in whole before its successor was begun,
+  so no crash of ours explains the damage; under `flush=os` a loss of power may. It is reported, nothing is
+  cut, reads that reach it raise StorageError, and whatever follows stays readable.
 * It is the last one and no valid batch follows: a torn tail. A write was under way when the process or the
   machine stopped. Nothing of it was acknowledged, because acknowledgements wait for the whole write (and,
   under `flush=commit`, for the sync). It is cut off.

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.storage.disk import Disk
+from tests.unit.storage.disks import at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
     from penstock.storage.interface import Buffer
 
@@ -45,6 +47,9 @@ class SimulatedDisk(Disk):
         self.calls_left: int | None = None
         self._open: dict[int, File] = {}
         self._next_fd = 1000
+
+    def in_background(self, task: Callable[[], None]) -> Future[None]:
+        return at_once(task)
 
     def lose_power(self, seed: int) -> None:
         choice = random.Random(seed)
