@@ -2,7 +2,9 @@
 
 Frames are received into one buffer per connection and written to the file from there; nothing is checked, no
 offset is kept. The answer to Produce is built once per topic, and only its correlation id is set per request.
-The file is cut to nothing every FILE_BYTES_MAX so that a long run does not fill the disk.
+The file is emptied when a client leaves, as a topic of the others is deleted after each round: all of them
+write into memory that the round before has given back, which on a virtual machine is ten times faster than
+fresh memory.
 """
 
 from __future__ import annotations
@@ -32,7 +34,6 @@ from kio.static.primitive import i16, i32, i32Timedelta, i64
 
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 BUFFER_BYTES: Final = 8 * 1024 * 1024
-FILE_BYTES_MAX: Final = 1024 * 1024 * 1024
 # librdkafka sends the newest message format only to a server that lists Fetch too.
 VERSIONS: Final = {PRODUCE: (3, 9), FETCH: (4, 11), METADATA: (9, 9), API_VERSIONS: (0, 3)}
 _HEADER: Final = struct.Struct(">ihhi")  # length, api key, api version, correlation id
@@ -107,6 +108,10 @@ class SinkConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.ftruncate(self._file, 0)
+
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         if self._end == BUFFER_BYTES:
             kept = bytes(self._view[self._start : self._end])
@@ -128,9 +133,7 @@ class SinkConnection(asyncio.BufferedProtocol):
 
     def _answer(self, key: int, version: int, correlation: int, frame: memoryview) -> None:
         if key == PRODUCE:
-            if os.write(self._file, frame) and os.lseek(self._file, 0, os.SEEK_CUR) > FILE_BYTES_MAX:
-                os.lseek(self._file, 0, os.SEEK_SET)
-                os.ftruncate(self._file, 0)
+            os.write(self._file, frame)
             self._send(correlation, _NO_TAGS + self._canned.produce)
         elif key == METADATA:
             client_id_size = max(0, struct.unpack_from(">h", frame, 12)[0])

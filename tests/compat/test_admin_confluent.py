@@ -180,6 +180,9 @@ def test_incremental_alter_configs(admin: AdminClient, topic: str) -> None:
     becomes("cleanup.policy", "delete,compact")
     change("cleanup.policy", "delete", AlterConfigOpType.SUBTRACT)
     becomes("cleanup.policy", "compact")
+    # No policy at all: nothing is removed, by age or by key.
+    change("cleanup.policy", "compact", AlterConfigOpType.SUBTRACT)
+    becomes("cleanup.policy", "")
 
     wrong = ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource("topic", topic, incremental_configs=[wrong])

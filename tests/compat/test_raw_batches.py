@@ -121,6 +121,19 @@ def test_another_record_format_is_refused(raw: RawClient, topic: str, magic: int
     )
 
 
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_record_without_key_is_refused_by_a_compacted_topic(raw: RawClient, topic: str, codec: str) -> None:
+    compacted = f"{topic}-compacted"
+    raw.create_topic(compacted, configs={"cleanup.policy": "compact"})
+    records = [Record(0, RECENT_MS, b"key", b"a"), Record(1, RECENT_MS, None, b"b")]
+    answer = raw.produce(compacted, encode_batch(records, codec=compression.NAMES[codec]))
+    assert answer.error_code is ErrorCode.invalid_record
+    assert [error.batch_index for error in answer.record_errors] == [1]
+    assert raw.end_offset(compacted) == 0
+    answer = raw.produce(compacted, encode_batch(records[:1], codec=compression.NAMES[codec]))
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
+
+
 def test_a_batch_that_is_cut_off_is_refused(raw: RawClient, topic: str) -> None:
     batch = make_batch([b"a value that ends too early"])
     refuse(raw, topic, batch[:-5], ErrorCode.corrupt_message, ErrorCode.invalid_record)
