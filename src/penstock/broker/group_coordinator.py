@@ -131,7 +131,7 @@ class GroupCoordinator:
         return shard
 
     async def load_all(self) -> None:
-        """Wait until every shard of this broker has been read: a list of groups has no second half to ask for."""
+        """Wait until every shard of this broker has been read: a list of groups is whole or wrong."""
         for index in range(self._partitions_count()):
             self._open(index)
         if self._loads:

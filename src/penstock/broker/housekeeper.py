@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import TYPE_CHECKING
 
-from penstock.storage import StorageError, run_compaction
+from penstock.storage import CompactionPlan, CompactionResult, StorageError, run_compaction
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -44,9 +45,28 @@ class Housekeeper:
     async def _look_after(self, partition: Partition) -> None:
         now_ms = self._broker.now_ms()
         for line in partition.log.apply_retention(now_ms=now_ms, high_watermark=partition.high_watermark):
-            log.info("retention of %s-%d: %s", partition.topic, partition.index, line)
+            log.info("retention: %s", line)
         plan = partition.log.compaction_plan(now_ms=now_ms, high_watermark=partition.high_watermark)
         if plan is not None:
-            result = await asyncio.get_running_loop().run_in_executor(None, run_compaction, plan)
-            for line in partition.log.finish_compaction(result):
-                log.info("compaction of %s-%d: %s", partition.topic, partition.index, line)
+            for line in partition.log.finish_compaction(await compact(plan)):
+                log.info("compaction: %s", line)
+
+
+async def compact(plan: CompactionPlan) -> CompactionResult:
+    """Carry out a plan in a child process: it opens every record, and would hold the GIL all the while."""
+    if plan.folder is None:
+        return run_compaction(plan)  # batches in memory would have to travel to the child and back
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "penstock.storage.compact",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        answer, complaint = await child.communicate(plan.to_json().encode())
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode != 0:
+        lines = complaint.decode(errors="replace").splitlines() or [f"exit code {child.returncode}"]
+        raise StorageError(f"compaction failed: {lines[-1]}")
+    return CompactionResult.from_json(plan, answer.decode())

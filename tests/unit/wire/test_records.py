@@ -83,6 +83,17 @@ def test_snappy_in_the_framing_of_java_clients() -> None:
         decompress(compression.SNAPPY, framed[:-1])
 
 
+@pytest.mark.parametrize("codec", range(1, 5))
+def test_a_bomb_is_not_opened(codec: int) -> None:
+    bomb = compress(codec, bytes(3_000_000))
+    assert decompress(codec, bomb) == bytes(3_000_000)
+    assert decompress(codec, bomb, 3_000_000) == bytes(3_000_000)
+    with pytest.raises(CompressionError):
+        decompress(codec, bomb, 2_999_999)
+    with pytest.raises(CompressionError):
+        decompress(codec, bomb[: len(bomb) // 2])
+
+
 def test_unknown_codecs() -> None:
     with pytest.raises(CompressionError):
         decompress(6, b"")
