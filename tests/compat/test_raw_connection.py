@@ -57,15 +57,18 @@ def test_acks_0_between_others_in_one_pipeline(raw: RawClient, topic: str) -> No
     assert received == expected
 
 
-def test_what_arrived_before_the_client_left_is_stored(raw: RawClient, bootstrap: str, topic: str) -> None:
+@pytest.mark.parametrize("count", [50, 300, 1_000])
+def test_what_arrived_before_the_client_left_is_stored(
+    raw: RawClient, bootstrap: str, topic: str, count: int
+) -> None:
     """A producer that asks for no answers may send all it has, close at once, and count on TCP."""
-    bodies = [produce_body(topic, {0: make_batch([b"%d" % index])}, acks=0) for index in range(500)]
+    bodies = [produce_body(topic, {0: make_batch([b"%d" % index])}, acks=0) for index in range(count)]
     frames = [encode_request(PRODUCE, 9, index, body) for index, body in enumerate(bodies)]
     with RawClient(bootstrap) as hasty:
         hasty.socket.sendall(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames))
-    wait_until(lambda: raw.end_offset(topic) == 500, "500 messages")
+    wait_until(lambda: raw.end_offset(topic) == count, "all messages")
     stored = [record.value for _, batch in read_all(raw, topic) for record in all_records(batch)]
-    assert stored == [b"%d" % index for index in range(500)]
+    assert stored == [b"%d" % index for index in range(count)]
 
 
 def test_acks_0_that_fails_closes_or_stays_silent(raw: RawClient, bootstrap: str, topic: str) -> None:
@@ -107,20 +110,11 @@ def test_pipelined_produce_requests_are_stored_in_order(raw: RawClient, topic: s
 
 
 def test_requests_that_arrive_byte_by_byte(bootstrap: str, topic: str) -> None:
+    frame = encode_request(PRODUCE, 9, 1, produce_body(topic, {0: make_batch([b"drop by drop"])}))
     with RawClient(bootstrap) as slow:
-        send_all = slow.socket.sendall
-
-        class Dribble:
-            def __getattr__(self, name: str) -> object:
-                return getattr(socket, name)
-
-            def sendall(self, data: bytes) -> None:
-                for byte in data:
-                    send_all(bytes([byte]))
-
-        socket, slow.socket = slow.socket, Dribble()  # type: ignore[assignment]
-        assert slow.produce(topic, make_batch([b"drop by drop"])).error_code is ErrorCode.none
-        slow.socket = socket
+        for byte in struct.pack(">i", len(frame)) + frame:
+            slow.socket.sendall(bytes([byte]))
+        assert slow.receive_produced().error_code is ErrorCode.none
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767])

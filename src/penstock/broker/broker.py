@@ -40,7 +40,6 @@ class Broker:
         self.groups = GroupCoordinator(self)
         self._housekeeper = Housekeeper(self)
         self._server = Server(self)
-        self._fetch_turn = 0
         self.started_at_ms = self.now_ms()
         self.port = config.port
 
@@ -55,10 +54,6 @@ class Broker:
     @staticmethod
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
-
-    def next_fetch_turn(self) -> int:
-        self._fetch_turn += 1
-        return self._fetch_turn
 
     async def start(self) -> None:
         """Recover, then serve. The port is taken first, so that a taken one harms nothing."""

@@ -16,6 +16,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from penstock.broker.context import ConnectionState
 from penstock.broker.reply import Deferred, Reply
 from penstock.wire.codec import DecodeError
 from penstock.wire.frames import FIRST_ALLOCATION_SIZE, FrameDecoder, FrameError
@@ -61,7 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._reading_paused = False
         self._closing = False
-        self.client_host = ""
+        self._state = ConnectionState("")
         self._progressed = False  # since the last look
         self._last_progress = server.loop.time()
         self.frame_began: float | None = None
@@ -72,10 +73,12 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio.Transport, and another ancestry.
         self._transport = transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
-        self.client_host = str(peer[0]) if peer else "unknown"
+        self._state.client_host = str(peer[0]) if peer else "unknown"
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH)
         if not self._server.admit(self):
-            log.warning("connection from %s refused: %d are open", self.client_host, self._server.count)
+            log.warning(
+                "connection from %s refused: %d are open", self._state.client_host, self._server.count
+            )
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -149,12 +152,12 @@ class Connection(asyncio.BufferedProtocol):
         slot = Slot(len(frame))
         self._slots.append(slot)
         try:
-            result = self._server.router.dispatch(frame, self.client_host)
+            result = self._server.router.dispatch(frame, self._state)
         except DecodeError as error:
             self._fail(str(error))
             return
         except Exception:
-            log.exception("a request from %s failed; closing its connection", self.client_host)
+            log.exception("a request from %s failed; closing its connection", self._state.client_host)
             self._close()
             return
         if isinstance(result, Reply):
@@ -172,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("a request from %s failed; closing its connection", self.client_host)
+            log.exception("a request from %s failed; closing its connection", self._state.client_host)
             self._close()
         else:
             self._task = None
@@ -279,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
 
     def _fail(self, reason: str) -> None:
-        log.info("closing the connection of %s: %s", self.client_host, reason)
+        log.info("closing the connection of %s: %s", self._state.client_host, reason)
         self._server.metrics.connections_failed += 1
         self._closing = True
         if self._transport is not None:

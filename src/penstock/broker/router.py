@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.context import RequestContext
+from penstock.broker.context import ConnectionState, RequestContext
 from penstock.broker.handlers import api_versions
 from penstock.broker.reply import Deferred, EncodedBody, NoResponse, Reply
 from penstock.types import ErrorCode
@@ -32,7 +32,7 @@ class Router:
         self._registry = broker.registry
         self._metrics = broker.metrics
 
-    def dispatch(self, frame: bytes | memoryview, client_host: str) -> Dispatched:
+    def dispatch(self, frame: bytes | memoryview, connection: ConnectionState) -> Dispatched:
         """Raises DecodeError when the connection cannot go on."""
         header = read_request_header(frame)
         version = header.api_version
@@ -47,7 +47,7 @@ class Router:
         self._metrics.requests[header.api_key] += 1
         codec = handler.codec(version)
         raw, request = handler.read_request(codec, frame, header)
-        context = RequestContext(self._broker, version, header.client_id, client_host, raw)
+        context = RequestContext(self._broker, version, header.client_id, connection, raw)
         result = handler.function(request, context)
         if isinstance(result, Deferred):
             return self._encode_later(codec, header.correlation_id, result)

@@ -139,7 +139,7 @@ def one_of(*allowed: str) -> Check:
 def some_of(*allowed: str) -> Check:
     def check(value: ConfigValue) -> str | None:
         assert isinstance(value, tuple)
-        if not value or any(item not in allowed for item in value):
+        if any(item not in allowed for item in value):
             return f"String must be one of: {', '.join(allowed)}"
         if len(set(value)) != len(value):
             return "the list has duplicates"

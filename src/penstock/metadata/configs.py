@@ -35,7 +35,7 @@ _KEYS = (
     ConfigKey(
         "cleanup.policy", ConfigType.LIST, "delete",
         "What happens to old segments: delete removes them by retention time and size, compact keeps the last"
-        " value of each key; both may be given.",
+        " value of each key; both may be given, or none.",
         some_of("compact", "delete"), "log.cleanup.policy",
     ),
     ConfigKey(

@@ -14,12 +14,10 @@ Response::
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from penstock.wire.codec import DecodeError, read_unsigned_varint, skip_tagged_fields, unsigned_varint
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _I16 = struct.Struct(">h")
 _I32 = struct.Struct(">i")
@@ -54,6 +52,8 @@ class PartitionAnswer(NamedTuple):
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error_message: str | None = None
+    record_errors: Sequence[int] = ()
+    """Places in the batch of the records that are to blame."""
 
 
 def read_request(frame: bytes | memoryview, position: int, version: int) -> ProduceRequest:
@@ -132,13 +132,16 @@ def write_response(topics: Sequence[tuple[str, Sequence[PartitionAnswer]]], vers
         out += string(name, compact)
         out += _count(len(answers), compact)
         for answer in answers:
-            index, error_code, base_offset, log_append_time_ms, log_start_offset, message = answer
-            out += _PARTITION.pack(index, error_code, base_offset, log_append_time_ms)
+            out += _PARTITION.pack(
+                answer.partition, answer.error_code, answer.base_offset, answer.log_append_time_ms
+            )
             if version >= 5:
-                out += _I64.pack(log_start_offset)
+                out += _I64.pack(answer.log_start_offset)
             if version >= 8:
-                out += _count(0, compact)
-                out += string(message, compact)
+                out += _count(len(answer.record_errors), compact)
+                for place in answer.record_errors:
+                    out += _I32.pack(place) + string(answer.error_message, compact) + tags
+                out += string(answer.error_message, compact)
             out += tags
         out += tags
     out += _I32.pack(0)

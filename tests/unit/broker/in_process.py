@@ -13,6 +13,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from penstock.broker.broker import Broker
+from penstock.broker.context import ConnectionState
 from penstock.broker.reply import Deferred, Reply
 from penstock.broker.router import Router
 from penstock.config import NodeConfig
@@ -31,10 +32,11 @@ class InProcess:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
+        self._state = ConnectionState("127.0.0.1")
         self._router = Router(broker)
 
     async def ask(self, key: int, version: int, body: Body) -> Any:
-        reply = self._router.dispatch(request_frame(key, version, body), "127.0.0.1")
+        reply = self._router.dispatch(request_frame(key, version, body), self._state)
         if isinstance(reply, Coroutine):
             reply = await reply
         if isinstance(reply, Deferred):

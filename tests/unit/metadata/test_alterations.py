@@ -73,7 +73,7 @@ def test_replacing_resets_what_is_not_named() -> None:
         (("retention.ms", SET, None), ErrorCode.invalid_request, "Null value not supported"),
         (("retention.ms", APPEND, "1"), ErrorCode.invalid_config, "its type is not LIST"),
         (("no.such", SUBTRACT, "1"), ErrorCode.invalid_config, "its type is not LIST"),
-        (("cleanup.policy", SUBTRACT, "delete"), ErrorCode.invalid_config, "must be one of"),
+        (("cleanup.policy", APPEND, "shred"), ErrorCode.invalid_config, "must be one of"),
         (("retention.ms", 9, "1"), ErrorCode.invalid_request, "Unknown operation 9"),
     ],
 )

@@ -166,7 +166,13 @@ def test_produce_requests_as_kio_writes_them(version: int, transactional_id: str
 @pytest.mark.parametrize("version", range(3, 10))
 def test_produce_responses_as_kio_reads_them(version: int) -> None:
     answers = [
-        ("a", [produce.PartitionAnswer(0, 0, 41, -1, 2), produce.PartitionAnswer(1, 10, error_message="no")]),
+        (
+            "a",
+            [
+                produce.PartitionAnswer(0, 0, 41, -1, 2),
+                produce.PartitionAnswer(1, 10, error_message="no", record_errors=(2, 5)),
+            ],
+        ),
         ("b", []),
     ]
     response_type = load_response_schema(0, version)
@@ -180,6 +186,7 @@ def test_produce_responses_as_kio_reads_them(version: int) -> None:
         assert first.log_start_offset == 2
     if version >= 8:
         assert (first.error_message, second.error_message) == (None, "no")
+        assert [error.batch_index for error in second.record_errors] == [2, 5]
     assert entity.responses[1].name == "b"
 
 

@@ -1,8 +1,9 @@
 """Fetch (1), versions 4–12: read committed batches, waiting for new ones if there are too few.
 
 Whole batches are returned, beginning with the one that contains the offset asked for, and at least one even
-if it is larger than the limits, so that a reader always gets on. The partition that is read first changes
-from fetch to fetch: with small limits every partition gets its turn. A fetch that does not find `min_bytes`
+if it is larger than the limits, so that a reader always gets on. For a client that sends its partitions in
+the same order each time, the one that is read first changes from fetch to fetch: with small limits every
+partition gets its turn. A fetch that does not find `min_bytes`
 waits without polling: partitions tell it what arrives, and it reads once more when that is enough or when
 its time is over.
 
@@ -23,6 +24,8 @@ from penstock.wire.fetch import PartitionAnswer, write_response
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kio.schema.fetch.v12.request import FetchPartition, FetchRequest
 
     from penstock.broker.context import RequestContext
@@ -69,7 +72,7 @@ class _Fetch:
         total = 0
         failed = False
         found: dict[int, PartitionAnswer] = {}
-        turn = self._broker.next_fetch_turn() % len(wanted) if wanted else 0
+        turn = self._turn(wanted)
         for place in (*range(turn, len(wanted)), *range(turn)):
             _, topic, asked = wanted[place]
             # Only the first batch of all may break the limits.
@@ -83,6 +86,17 @@ class _Fetch:
         for place, (topic_place, _, _) in enumerate(wanted):
             answers[topic_place][1].append(found[place])
         return answers
+
+    def _turn(self, wanted: Sequence[tuple[int, str, FetchPartition]]) -> int:
+        """Which partition is read first. A client that changes the order itself knows best."""
+        if not wanted:
+            return 0
+        state = self._context.connection
+        _, topic, partition = wanted[0]
+        first = (topic, partition.partition)
+        state.fetch_turn = state.fetch_turn + 1 if state.fetch_first == first else 0
+        state.fetch_first = first
+        return state.fetch_turn % len(wanted)
 
     def _read_partition(
         self, topic: str, asked: FetchPartition, room: int, *, is_first: bool

@@ -46,13 +46,24 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
                 appended = _append(partition, records, context)
             except ApiError as error:
                 work.failed = True
-                answers.append(PartitionAnswer(index, error.code, error_message=error.message))
+                places = error.places if isinstance(error, RefusedRecordsError) else ()
+                answers.append(
+                    PartitionAnswer(index, error.code, error_message=error.message, record_errors=places)
+                )
             else:
                 work.wait_for(partition, answers, *appended)
     if request.acks == ACKS_NONE:
         return NoResponse(close_after=work.failed)
     work.all_appended()
     return work.answer
+
+
+class RefusedRecordsError(ApiError):
+    """Some records of a batch are to blame, so all of it is refused."""
+
+    def __init__(self, message: str, places: list[int]) -> None:
+        super().__init__(ErrorCode.invalid_record, message)
+        self.places = places
 
 
 class _Produce:
@@ -139,7 +150,9 @@ def _append(
 
 def _check_keys(batch: bytes | memoryview, header: BatchHeader) -> None:
     try:
-        if any(record.key is None for record in decode_records(batch, header)):
-            raise ApiError(ErrorCode.invalid_record, "a compacted topic takes no records without a key")
+        records = enumerate(decode_records(batch, header))
+        places = [place for place, record in records if record.key is None]
     except (RecordsError, CompressionError) as error:
         raise ApiError(ErrorCode.corrupt_message, str(error)) from error
+    if places:
+        raise RefusedRecordsError("a compacted topic takes no records without a key", places)
