@@ -17,6 +17,8 @@ class Limits:
 
     frame_bytes_max: int = 100 * MIB
     """A longer request closes its connection, as Kafka's `socket.request.max.bytes`."""
+    request_bytes_max: int = 4 * MIB
+    """For requests other than Produce, whose many small fields cost far more memory than bytes."""
     connection_bytes_max: int = 32 * MIB
     """Requests read and not answered plus answers not sent, per connection; over it, reading stops."""
     connection_requests_max: int = 100
@@ -53,6 +55,8 @@ class NodeConfig:
     topic_defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Defaults of topic configs, by their Kafka names."""
     limits: Limits = field(default_factory=Limits)
-    housekeeping_ms: int = 30_000
-    """Between two looks for what retention and compaction have to do."""
+    retention_check_ms: int = 300_000
+    """As Kafka's `log.retention.check.interval.ms`."""
+    compaction_check_ms: int = 15_000
+    """As Kafka's `log.cleaner.backoff.ms`."""
     log_level: str = "info"

@@ -7,6 +7,7 @@ sent when it is filled and all before it are sent.
 
 Reading stops while the connection has too many unanswered requests or bytes, while its peer does not read
 the answers, or while the broker as a whole is short of memory (see memory.py); TCP then slows the peer down.
+A peer that has sent its last byte is still served what it sent: `acks=0` producers leave like that.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from penstock.broker.context import ConnectionState
 from penstock.broker.reply import Deferred, Reply
-from penstock.wire.codec import DecodeError
 from penstock.wire.frames import FIRST_ALLOCATION_SIZE, FrameDecoder, FrameError
+from penstock.wire.primitives import DecodeError
 
 if TYPE_CHECKING:
+    from penstock.broker.router import Waiting
     from penstock.broker.server import Server
     from penstock.wire.batch import Buffer
 
@@ -51,21 +53,23 @@ class Connection(asyncio.BufferedProtocol):
         self._memory = server.memory
         self._decoder = FrameDecoder(server.scratch, server.pool, self._limits.frame_bytes_max)
         self._transport: asyncio.Transport | None = None
+        self._state = ConnectionState("")
         self._inbox: deque[bytes | memoryview] = deque()
         self._slots: deque[Slot] = deque()
         self._request_bytes = 0  # in _inbox and _slots
+        self._reply_bytes = 0  # of answers that wait for the ones before them
+        self._decoder_bytes = 0
         self._charged = 0
-        self._held_by_decoder = 0
-        self._task: asyncio.Task[None] | None = None  # the request that holds back the others
-        self._turn_scheduled = False
+        self._task: asyncio.Task[None] | None = None  # of the request that holds back the others
+        self._turn_is_due = False
         self._waits_for_memory = False
         self._writing_paused = False
         self._reading_paused = False
+        self._peer_is_done = False
         self._closing = False
-        self._state = ConnectionState("")
         self._progressed = False  # since the last look
         self._last_progress = server.loop.time()
-        self.frame_began: float | None = None
+        self._frame_began: float | None = None
 
     # asyncio's callbacks
 
@@ -76,10 +80,14 @@ class Connection(asyncio.BufferedProtocol):
         self._state.client_host = str(peer[0]) if peer else "unknown"
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH)
         if not self._server.admit(self):
-            log.warning(
-                "connection from %s refused: %d are open", self._state.client_host, self._server.count
-            )
+            host = self._state.client_host
+            log.warning("connection from %s refused: %d are open", host, self._server.count)
             transport.abort()
+
+    def eof_received(self) -> bool:
+        self._peer_is_done = True
+        self._take_turn()
+        return True  # the transport is closed when what was sent is handled
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._closing = True
@@ -89,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
         # Requests that were not handled yet are dropped; what is appended already stays appended.
         self._inbox.clear()
         self._slots.clear()
-        self._charge(-self._charged)
+        self._charge_to(0)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         return self._decoder.buffer()
@@ -106,13 +114,13 @@ class Connection(asyncio.BufferedProtocol):
         except FrameError as error:
             self._fail(str(error))
             return
-        held = self._held_by_decoder
+        held = self._decoder_bytes
         if held and not frames and decoder.held_bytes == held and not decoder.wants_memory:
             return  # one more piece of a frame: by far the most frequent case when frames are big
         for frame in frames:
             self._inbox.append(frame)
             self._request_bytes += len(frame)
-            self._charge(len(frame))
+        self._settle()
         self._take_turn()
 
     def pause_writing(self) -> None:
@@ -122,31 +130,37 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._writing_paused = False
         self._progressed = True
-        self._settle_charge()
+        self._settle()
         self._take_turn()
 
     # Requests
 
     def _take_turn(self) -> None:
         """Handle what may be handled now, then let the others have their turn."""
-        self._turn_scheduled = False
-        for _ in range(REQUESTS_PER_TURN):
-            if not self._inbox or not self._may_handle():
-                break
+        handled = 0
+        while self._inbox and not self._turn_is_due and self._may_handle():
             self._handle(self._inbox.popleft())
-        else:
-            if self._inbox and not self._turn_scheduled:
-                self._turn_scheduled = True
-                self._server.loop.call_soon(self._take_turn)
+            handled += 1
+            if handled == REQUESTS_PER_TURN and self._inbox:
+                self._turn_is_due = True
+                self._server.loop.call_soon(self._turn_has_come)
+        if self._peer_is_done and (not self._inbox or self._task is not None):
+            self._close()  # nothing is left that could change anything; nobody waits for the answers
         self._update_reading()
 
+    def _turn_has_come(self) -> None:
+        self._turn_is_due = False
+        self._take_turn()
+
     def _may_handle(self) -> bool:
-        if self._closing or self._task is not None or self._writing_paused or self._turn_scheduled:
+        if self._closing or self._task is not None or self._writing_paused or self._waits_for_memory:
+            return False
+        if self._reply_bytes >= self._limits.connection_bytes_max:
             return False
         if self._memory.must_wait(self._charged):
             self._wait_for_memory()
             return False
-        return not self._waits_for_memory
+        return True
 
     def _handle(self, frame: bytes | memoryview) -> None:
         slot = Slot(len(frame))
@@ -166,12 +180,11 @@ class Connection(asyncio.BufferedProtocol):
             result.then(lambda reply: self._finish(slot, reply))
         else:
             self._task = self._server.loop.create_task(self._complete(slot, result))
+            self._task.add_done_callback(lambda _: result.close())
 
-    async def _complete(self, slot: Slot, waiting: Any) -> None:
+    async def _complete(self, slot: Slot, waiting: Waiting) -> None:
         try:
-            reply = await waiting
-        except DecodeError as error:
-            self._fail(str(error))
+            reply = await waiting.reply()
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -179,8 +192,9 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
         else:
             self._task = None
-            self._fill(slot, reply)
-            self._take_turn()
+            if not self._closing:
+                self._fill(slot, reply)
+                self._take_turn()
 
     def _finish(self, slot: Slot, reply: Reply) -> None:
         if not self._closing:
@@ -192,38 +206,37 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fill(self, slot: Slot, reply: Reply) -> None:
         slot.reply = reply
-        if self._closing or self._transport is None:
-            return
+        self._reply_bytes += reply.size
         buffers: list[Buffer] = []
-        while self._slots and (first := self._slots[0].reply) is not None:
+        close = False
+        while self._slots and not close and (first := self._slots[0].reply) is not None:
             self._request_bytes -= self._slots.popleft().frame_size
+            self._reply_bytes -= first.size
             buffers += first.buffers
-            if first.close_after:
-                self._write(buffers)
-                self._close()
-                return
-        self._write(buffers)
-        self._settle_charge()
-
-    def _write(self, buffers: list[Buffer]) -> None:
+            close = first.close_after
         if buffers and self._transport is not None:
             self._server.metrics.bytes_out += sum(map(len, buffers))
             self._transport.writelines(buffers)
+        if close:
+            self._close()
+        self._settle()
 
     # Limits
 
-    def _charge(self, size: int) -> None:
-        self._charged += size
-        if size >= 0:
-            self._memory.charge(size)
-        else:
-            self._memory.release(-size)
-
-    def _settle_charge(self) -> None:
-        """Make the charge equal to what is held now, unsent answers included."""
+    def _settle(self) -> None:
+        """Make the charge equal to what is held now."""
         if self._transport is not None and not self._closing:
             unsent = self._transport.get_write_buffer_size()
-            self._charge(self._request_bytes + unsent + self._held_by_decoder - self._charged)
+            self._decoder_bytes = self._decoder.held_bytes
+            self._charge_to(self._request_bytes + self._reply_bytes + unsent + self._decoder_bytes)
+
+    def _charge_to(self, total: int) -> None:
+        change = total - self._charged
+        self._charged = total
+        if change > 0:
+            self._memory.charge(change)
+        elif change < 0:
+            self._memory.release(-change)
 
     def _update_reading(self) -> None:
         if self._closing or self._transport is None:
@@ -231,12 +244,11 @@ class Connection(asyncio.BufferedProtocol):
         decoder = self._decoder
         if decoder.wants_memory and not self._memory.must_wait(self._charged):
             decoder.grow()
-        self._charge(decoder.held_bytes - self._held_by_decoder)
-        self._held_by_decoder = decoder.held_bytes
+            self._settle()
         if not decoder.in_frame:
-            self.frame_began = None
-        elif self.frame_began is None:
-            self.frame_began = self._server.loop.time()
+            self._frame_began = None
+        elif self._frame_began is None:
+            self._frame_began = self._server.loop.time()
         if decoder.wants_memory:
             self._wait_for_memory()
         pause = (
@@ -244,14 +256,18 @@ class Connection(asyncio.BufferedProtocol):
             or decoder.wants_memory
             or self._waits_for_memory
             or len(self._slots) + len(self._inbox) >= self._limits.connection_requests_max
-            or self._request_bytes >= self._limits.connection_bytes_max
+            or self._request_bytes + self._reply_bytes >= self._limits.connection_bytes_max
         )
-        if pause != self._reading_paused:
-            self._reading_paused = pause
-            if pause:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
+        if pause == self._reading_paused:
+            return
+        self._reading_paused = pause
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+            self._progressed = True  # it could not make any while it was not read
+            if self._frame_began is not None:
+                self._frame_began = self._server.loop.time()
 
     def _wait_for_memory(self) -> None:
         if not self._waits_for_memory:
@@ -272,11 +288,14 @@ class Connection(asyncio.BufferedProtocol):
             self._last_progress = now
         limits = self._limits
         stalled_ms = (now - self._last_progress) * 1000
-        if self._writing_paused and stalled_ms > limits.frame_stall_ms_max:
+        if self._closing:
+            if stalled_ms > limits.frame_stall_ms_max:
+                self.abort()  # it does not take the last answers
+        elif self._writing_paused and stalled_ms > limits.frame_stall_ms_max:
             self._fail("the client does not read its answers")
-        elif self.frame_began is not None and not self._reading_paused:
-            allowed_ms = limits.frame_stall_ms_max * (1 + self._decoder.held_bytes / FIRST_ALLOCATION_SIZE)
-            if (now - self.frame_began) * 1000 > allowed_ms or stalled_ms > limits.frame_stall_ms_max:
+        elif self._frame_began is not None and not self._reading_paused:
+            allowed_ms = limits.frame_stall_ms_max * (1 + self._decoder_bytes / FIRST_ALLOCATION_SIZE)
+            if (now - self._frame_began) * 1000 > allowed_ms or stalled_ms > limits.frame_stall_ms_max:
                 self._fail("a request was begun and not finished in time")
         elif not self._slots and not self._inbox and stalled_ms > limits.idle_ms_max:
             self._close()
@@ -285,8 +304,7 @@ class Connection(asyncio.BufferedProtocol):
         log.info("closing the connection of %s: %s", self._state.client_host, reason)
         self._server.metrics.connections_failed += 1
         self._closing = True
-        if self._transport is not None:
-            self._transport.abort()
+        self.abort()
 
     def _close(self) -> None:
         self._closing = True
@@ -294,6 +312,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def shut_down(self) -> None:
+        """Send what is answered already, then close."""
         self._close()
 
     def abort(self) -> None:

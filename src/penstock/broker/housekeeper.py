@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from penstock.storage import CompactionPlan, CompactionResult, StorageError, run_compaction
@@ -19,33 +20,42 @@ log = logging.getLogger(__name__)
 class Housekeeper:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        config = self._broker.config
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._repeat(config.retention_check_ms, self.apply_retention)),
+            loop.create_task(self._repeat(config.compaction_check_ms, self.apply_compaction)),
+        ]
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self) -> None:
+    async def _repeat(self, interval_ms: int, work: Callable[[Partition], Awaitable[None]]) -> None:
         while True:
-            await asyncio.sleep(self._broker.config.housekeeping_ms / 1000)
-            await self.look_after_all()
+            await asyncio.sleep(interval_ms / 1000)
+            for partition in self._broker.partitions:
+                try:
+                    await work(partition)
+                except Exception as error:
+                    # Whatever is wrong with one partition, the others are looked after, and this one again.
+                    if not isinstance(error, StorageError):
+                        log.exception("housekeeping of %s-%d", partition.topic, partition.index)
+                    else:
+                        log.error("housekeeping: %s", error)
+                await asyncio.sleep(0)  # a thousand partitions must not hold up the loop
 
-    async def look_after_all(self) -> None:
-        for partition in self._broker.partitions:
-            try:
-                await self._look_after(partition)
-            except StorageError as error:
-                log.error("housekeeping of %s-%d: %s", partition.topic, partition.index, error)
-            await asyncio.sleep(0)  # a thousand partitions must not hold up the loop
-
-    async def _look_after(self, partition: Partition) -> None:
+    async def apply_retention(self, partition: Partition) -> None:
         now_ms = self._broker.now_ms()
         for line in partition.log.apply_retention(now_ms=now_ms, high_watermark=partition.high_watermark):
             log.info("retention: %s", line)
+
+    async def apply_compaction(self, partition: Partition) -> None:
+        now_ms = self._broker.now_ms()
         plan = partition.log.compaction_plan(now_ms=now_ms, high_watermark=partition.high_watermark)
         if plan is not None:
             for line in partition.log.finish_compaction(await compact(plan)):
@@ -55,7 +65,8 @@ class Housekeeper:
 async def compact(plan: CompactionPlan) -> CompactionResult:
     """Carry out a plan in a child process: it opens every record, and would hold the GIL all the while."""
     if plan.folder is None:
-        return run_compaction(plan)  # batches in memory would have to travel to the child and back
+        # Batches in memory would have to travel to the child and back.
+        return await asyncio.get_running_loop().run_in_executor(None, run_compaction, plan)
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "penstock.storage.compact",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

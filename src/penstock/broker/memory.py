@@ -20,6 +20,7 @@ class MemoryBudget:
         self.used_bytes = 0
         self._waiting: deque[tuple[Callable[[], None], int]] = deque()
         self._held_by_waiting = 0
+        self._is_waking = False
 
     @property
     def is_exhausted(self) -> bool:
@@ -34,7 +35,7 @@ class MemoryBudget:
         return self.is_exhausted and self.used_bytes > self._held_by_waiting + holding
 
     def when_free(self, wake: Callable[[], None], holding: int) -> None:
-        """Call `wake` once when it is the caller's turn; until then what it holds must not change."""
+        """Call `wake` once when it is the turn of the caller, who holds that much now."""
         self._waiting.append((wake, holding))
         self._held_by_waiting += holding
 
@@ -43,7 +44,13 @@ class MemoryBudget:
 
     def release(self, size: int) -> None:
         self.used_bytes -= size
-        while self._waiting and (not self.is_exhausted or self.used_bytes <= self._held_by_waiting):
-            wake, holding = self._waiting.popleft()
-            self._held_by_waiting -= holding
-            wake()
+        if self._is_waking:
+            return  # whoever was woken has finished something: the loop below goes on with the next
+        self._is_waking = True
+        try:
+            while self._waiting and (not self.is_exhausted or self.used_bytes <= self._held_by_waiting):
+                wake, holding = self._waiting.popleft()
+                self._held_by_waiting -= holding
+                wake()
+        finally:
+            self._is_waking = False

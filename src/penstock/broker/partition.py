@@ -158,7 +158,8 @@ class Partition:
             self._flush()
         if self._drained and not self.is_busy:
             for future in self._drained:
-                future.set_result(None)
+                if not future.done():
+                    future.set_result(None)
             self._drained.clear()
 
     def _advance(self, high_watermark: int) -> None:
@@ -182,7 +183,8 @@ class Partition:
     @property
     def is_busy(self) -> bool:
         """Whether a flush is in flight or due."""
-        return self.log.error is None and self.log.flushed_end_offset < self.log.log_end_offset
+        log = self.log
+        return log.is_flushing or (log.error is None and log.flushed_end_offset < log.log_end_offset)
 
     async def drain(self) -> None:
         """Refuse new appends and wait until what was appended is flushed; then the log may be closed."""

@@ -74,8 +74,9 @@ class Partitions:
 
     async def apply(self, delta: MetadataDelta) -> None:
         for topic in delta.deleted.values():
-            for index in topic.partitions:
-                await self._delete(TopicPartition(topic.name, index))
+            await asyncio.gather(
+                *(self._delete(TopicPartition(topic.name, index)) for index in topic.partitions)
+            )
         for topic in (*delta.created.values(), *delta.changed.values()):
             await self._open_topic(topic)
         for name in {resource.name for resource in delta.configs}:
@@ -117,13 +118,20 @@ class Partitions:
     ) -> list[PartitionLog]:
         now_ms = self._broker.now_ms()
 
-        def open_log(partition: TopicPartition) -> PartitionLog:
-            return self._storage.open_log(str(partition), topic.topic_id, config, now_ms=now_ms)
+        def open_log(partition: TopicPartition) -> PartitionLog | StorageError:
+            try:
+                return self._storage.open_log(str(partition), topic.topic_id, config, now_ms=now_ms)
+            except StorageError as error:
+                return error
 
-        if len(partitions) == 1:
-            return [open_log(partitions[0])]
         with ThreadPoolExecutor(FILE_THREADS) as threads:
-            return list(threads.map(open_log, partitions))
+            outcomes = list(threads.map(open_log, partitions))
+        opened = [outcome for outcome in outcomes if not isinstance(outcome, StorageError)]
+        if len(opened) < len(outcomes):
+            for each in opened:
+                each.close()  # nobody will know them, and another try must find them closed
+            raise next(outcome for outcome in outcomes if isinstance(outcome, StorageError))
+        return opened
 
     def _add(
         self,
@@ -152,8 +160,8 @@ class Partitions:
             return
         await partition.drain()
         try:
-            partition.log.close()
-            self._storage.delete_log(str(topic_partition))
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._storage.delete_log, str(topic_partition))
         except StorageError as error:
             # The topic is gone from the metadata; the next start tries the folder again.
             log.error("cannot remove the log of %s: %s", topic_partition, error)

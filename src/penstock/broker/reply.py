@@ -19,6 +19,10 @@ class Reply:
     buffers: tuple[Buffer, ...] = ()
     close_after: bool = False
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.buffers))
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:

@@ -18,12 +18,36 @@ from penstock.broker.context import ConnectionState, RequestContext
 from penstock.broker.handlers import api_versions
 from penstock.broker.reply import Deferred, EncodedBody, NoResponse, Reply
 from penstock.types import ErrorCode
-from penstock.wire.codec import API_VERSIONS_KEY, DecodeError, MessageCodec, read_request_header
+from penstock.wire.codec import (
+    API_VERSIONS_KEY,
+    PRODUCE_KEY,
+    MessageCodec,
+    read_request_header,
+)
+from penstock.wire.primitives import DecodeError
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
 
-Dispatched = Reply | Deferred[Reply] | Coroutine[Any, Any, Reply]
+
+class Waiting:
+    """A request whose handler waits for something: `reply` is awaited, then or instead `close` is called."""
+
+    __slots__ = ("_codec", "_correlation_id", "_work")
+
+    def __init__(self, codec: MessageCodec, correlation_id: int, work: Coroutine[Any, Any, object]) -> None:
+        self._codec = codec
+        self._correlation_id = correlation_id
+        self._work = work
+
+    async def reply(self) -> Reply:
+        return encode(self._codec, self._correlation_id, await self._work)
+
+    def close(self) -> None:
+        self._work.close()
+
+
+Dispatched = Reply | Deferred[Reply] | Waiting
 
 
 class Router:
@@ -31,6 +55,7 @@ class Router:
         self._broker = broker
         self._registry = broker.registry
         self._metrics = broker.metrics
+        self._request_bytes_max = broker.config.limits.request_bytes_max
 
     def dispatch(self, frame: bytes | memoryview, connection: ConnectionState) -> Dispatched:
         """Raises DecodeError when the connection cannot go on."""
@@ -42,37 +67,29 @@ class Router:
         if version not in handler.versions:
             if header.api_key == API_VERSIONS_KEY:
                 body = api_versions.body(self._registry, ErrorCode.unsupported_version)
-                return self._encode(handler.codec(0), header.correlation_id, body)
+                return encode(handler.codec(0), header.correlation_id, body)
             raise DecodeError(f"version {version} of API {header.api_key} is not served")
+        if len(frame) > self._request_bytes_max and header.api_key != PRODUCE_KEY:
+            raise DecodeError(f"{len(frame)} bytes for API {header.api_key}")
         self._metrics.requests[header.api_key] += 1
         codec = handler.codec(version)
         raw, request = handler.read_request(codec, frame, header)
         context = RequestContext(self._broker, version, header.client_id, connection, raw)
         result = handler.function(request, context)
         if isinstance(result, Deferred):
-            return self._encode_later(codec, header.correlation_id, result)
+            encoded: Deferred[Reply] = Deferred()
+            result.then(lambda value: encoded.resolve(encode(codec, header.correlation_id, value)))
+            return encoded
         if isinstance(result, Coroutine):
-            return self._encode_awaited(codec, header.correlation_id, result)
-        return self._encode(codec, header.correlation_id, result)
+            return Waiting(codec, header.correlation_id, result)
+        return encode(codec, header.correlation_id, result)
 
-    @staticmethod
-    def _encode(codec: MessageCodec, correlation_id: int, result: object) -> Reply:
-        if isinstance(result, EncodedBody):
-            size = sum(map(len, result.buffers))
-            return Reply((codec.response_prefix(correlation_id, size), *result.buffers))
-        if isinstance(result, NoResponse):
-            return Reply(close_after=result.close_after)
-        assert isinstance(result, Mapping), f"a handler returned {type(result)}"
-        return Reply((codec.write_response(correlation_id, result),))
 
-    async def _encode_awaited(
-        self, codec: MessageCodec, correlation_id: int, waiting: Coroutine[Any, Any, object]
-    ) -> Reply:
-        return self._encode(codec, correlation_id, await waiting)
-
-    def _encode_later(
-        self, codec: MessageCodec, correlation_id: int, pending: Deferred[object]
-    ) -> Deferred[Reply]:
-        encoded: Deferred[Reply] = Deferred()
-        pending.then(lambda result: encoded.resolve(self._encode(codec, correlation_id, result)))
-        return encoded
+def encode(codec: MessageCodec, correlation_id: int, result: object) -> Reply:
+    if isinstance(result, EncodedBody):
+        size = sum(map(len, result.buffers))
+        return Reply((codec.response_prefix(correlation_id, size), *result.buffers))
+    if isinstance(result, NoResponse):
+        return Reply(close_after=result.close_after)
+    assert isinstance(result, Mapping), f"a handler returned {type(result)}"
+    return Reply((codec.write_response(correlation_id, result),))

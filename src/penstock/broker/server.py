@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
 
 BACKLOG: Final = 1024
+RESERVED_DESCRIPTORS: Final = 400
+"""For logs, and for what comes and goes; connections may not take them."""
 POOLED_FRAMES_MAX: Final = 16
 PROGRESS_CHECK_S: Final = 1.0
 GOODBYE_S: Final = 2.0
@@ -31,6 +34,9 @@ class Server:
         self.scratch = memoryview(bytearray(SCRATCH_SIZE))
         self.pool = FramePool(POOLED_FRAMES_MAX)
         self._connections: set[Connection] = set()
+        self._connections_max = min(
+            self.limits.connections_max, raise_descriptor_limit() - RESERVED_DESCRIPTORS
+        )
         self._server: asyncio.Server | None = None
         self._progress_check: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()
@@ -61,7 +67,7 @@ class Server:
                     connection.abort()
 
     def admit(self, connection: Connection) -> bool:
-        if len(self._connections) >= self.limits.connections_max:
+        if len(self._connections) >= self._connections_max:
             return False
         self._connections.add(connection)
         return True
@@ -76,6 +82,14 @@ class Server:
         for connection in tuple(self._connections):
             connection.check_progress(now)
         self._progress_check = self.loop.call_later(PROGRESS_CHECK_S, self._check_progress)
+
+
+def raise_descriptor_limit() -> int:
+    """Let the process open as many files as it may; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
 
 
 def bind(host: str, port: int) -> socket.socket:

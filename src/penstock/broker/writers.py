@@ -7,6 +7,7 @@ in flight, and what is appended meanwhile goes into its next one: that is the gr
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections import deque
@@ -14,6 +15,8 @@ from collections.abc import Callable
 from typing import Final
 
 from penstock.storage import FlushJob
+
+log = logging.getLogger(__name__)
 
 WRITER_THREADS: Final = 4
 
@@ -56,4 +59,8 @@ class WriterThreads:
         self._wake_up_is_due = False
         while self._done:
             job, done = self._done.popleft()
-            done(job)
+            try:
+                done(job)
+            except Exception:
+                # One log's trouble must not hold back the acknowledgements of the others.
+                log.exception("after a flush of %s", job.name)

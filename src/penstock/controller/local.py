@@ -15,13 +15,13 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.controller.metadata_log import MetadataLog
+from penstock.controller.metadata_log import METADATA_LOG, MetadataLog
 from penstock.controller.producer_ids import ProducerIds
 from penstock.metadata import alterations, topics
 from penstock.metadata.assignments import NewTopic, TopicDefaults
 from penstock.metadata.broker_configs import REPLICATION_FACTOR_DEFAULT_MAX
 from penstock.metadata.config_layers import ConfigLayers
-from penstock.metadata.configs import check_node_defaults
+from penstock.metadata.configs import TOPIC_CONFIGS, check_node_defaults
 from penstock.metadata.image import ImageDraft, MetadataDelta, MetadataImage
 from penstock.metadata.records import MetadataRecord, ProducerIdsRecord, RegisterBrokerRecord
 from penstock.metadata.registration import register_alone
@@ -59,7 +59,8 @@ class LocalController:
         check_node_defaults(config.topic_defaults)
         self.image = MetadataImage()
         self.producer_ids = ProducerIds(self.allocate_producer_ids)
-        self.layers = ConfigLayers(config.node_id, {"flush": config.flush, **config.topic_defaults})
+        flush = {} if config.flush == TOPIC_CONFIGS["flush"].default else {"flush": config.flush}
+        self.layers = ConfigLayers(config.node_id, {**flush, **config.topic_defaults})
         self.defaults = TopicDefaults(
             int(config.topic_defaults.get("num.partitions", "1")),
             int(config.topic_defaults.get("default.replication.factor", REPLICATION_FACTOR_DEFAULT_MAX)),
@@ -78,6 +79,11 @@ class LocalController:
 
         Subscribers hear of what is committed from here on; what was there before is in `image`.
         """
+        logs = [name for name, _ in self._storage.logs()]
+        if logs and METADATA_LOG not in logs:
+            raise StorageError(
+                f"{METADATA_LOG} is missing, and without it nobody knows what {logs[0]} and others belong to"
+            )
         self._log = MetadataLog(self._storage, now_ms=self._now_ms())
         self.image = self._log.replay()
         config = self._config

@@ -40,6 +40,7 @@ Buffer = bytes | bytearray | memoryview
 HEADER_SIZE = 61
 LENGTH_PREFIX_SIZE = 12  # base_offset and batch_length, which batch_length does not count
 PATCHED_SIZE = 16  # base_offset, batch_length, partition_leader_epoch
+MAGIC_POSITION = 16
 CRC_START = 21
 
 NO_PRODUCER_ID = -1
@@ -51,7 +52,7 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTHS = struct.Struct(">qi")
 _PATCH = struct.Struct(">qii")
 _CRC = struct.Struct(">I")
@@ -126,7 +127,7 @@ class BatchError(Exception):
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`; the buffer must hold at least HEADER_SIZE bytes from there."""
-    return BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 
 def crc_is_valid(batch: memoryview, header: BatchHeader) -> bool:
@@ -187,14 +188,14 @@ def check_produced(records: memoryview | None) -> BatchHeader:
 
     Raises ApiError with the code that Kafka's own validator would answer.
     """
+    if records is not None and len(records) > MAGIC_POSITION and records[MAGIC_POSITION] != 2:
+        # The older formats have their magic byte at the same place.
+        raise ApiError(
+            ErrorCode.unsupported_for_message_format, f"format {records[MAGIC_POSITION]}; only 2 is served"
+        )
     if records is None or len(records) < HEADER_SIZE:
         raise ApiError(ErrorCode.corrupt_message, "no complete record batch in the request")
     header = read_header(records)
-    if header.magic != 2:
-        # Versions 0 and 1 keep their magic byte at the same place.
-        raise ApiError(
-            ErrorCode.unsupported_for_message_format, f"record format {header.magic}; only 2 is served"
-        )
     if header.size < HEADER_SIZE or header.size > len(records):
         raise ApiError(ErrorCode.corrupt_message, "the batch length does not match the bytes sent")
     if header.size < len(records):

@@ -22,17 +22,15 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
+from penstock.wire.primitives import DecodeError, skip_tagged_fields
 from penstock.wire.shapes import Body, lift, lower, missing_array, names_in
 
+PRODUCE_KEY = 0
 API_VERSIONS_KEY = 18
 
 _FIXED = struct.Struct(">hhih")
 _LENGTH_AND_CORRELATION = struct.Struct(">ii")
 _NO_TAGS = b"\x00"
-
-
-class DecodeError(Exception):
-    """The frame is not a request that can be understood; the connection cannot go on."""
 
 
 class RequestHeader(NamedTuple):
@@ -56,44 +54,6 @@ def read_request_header(frame: bytes | memoryview) -> RequestHeader:
     except UnicodeDecodeError:
         raise DecodeError("client id is not UTF-8") from None
     return RequestHeader(key, version, correlation_id, client_id, end)
-
-
-def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
-    count, position = read_unsigned_varint(frame, position)
-    for _ in range(count):
-        _, position = read_unsigned_varint(frame, position)
-        size, position = read_unsigned_varint(frame, position)
-        position += size
-        if position > len(frame):
-            raise DecodeError("tagged field is longer than the frame")
-    return position
-
-
-def read_unsigned_varint(frame: bytes | memoryview, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        try:
-            byte = frame[position]
-        except IndexError:
-            raise DecodeError("frame ends inside a varint") from None
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-        if shift > 28:
-            raise DecodeError("varint too long")
-
-
-def unsigned_varint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 class MessageCodec:

@@ -63,7 +63,10 @@ def compress(codec: int, data: bytes) -> bytes:
         case 2:
             return bytes(cramjam.snappy.compress_raw(data))
         case 3:
-            return bytes(cramjam.lz4.compress(data))
+            # Kafka's own reader knows independent blocks only.
+            compressor = cramjam.lz4.Compressor(level=4, content_checksum=False, block_linked=False)
+            compressor.compress(data)
+            return bytes(compressor.finish())
         case 4:
             return bytes(cramjam.zstd.compress(data))
     raise CompressionError(f"unknown codec {codec}")

@@ -12,8 +12,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.wire.codec import unsigned_varint
-from penstock.wire.produce import string
+from penstock.wire.primitives import array_length, string, unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +45,10 @@ def write_response(
     tags = b"\x00" if compact else b""
     buffers: list[Buffer] = []
     out = bytearray(_THROTTLE_ERROR_SESSION.pack(0, error_code, 0) if version >= 7 else _I32.pack(0))
-    out += unsigned_varint(len(topics) + 1) if compact else _I32.pack(len(topics))
+    out += array_length(len(topics), compact)
     for name, answers in topics:
         out += string(name, compact)
-        out += unsigned_varint(len(answers) + 1) if compact else _I32.pack(len(answers))
+        out += array_length(len(answers), compact)
         for answer in answers:
             _write_partition(out, answer, version)
             if len(answer.records):

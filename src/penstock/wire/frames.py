@@ -45,8 +45,8 @@ class FramePool:
         self._size_max = size_max
         self._next = 0
 
-    def take(self) -> bytearray:
-        """A buffer that nobody uses; its content is whatever was there before."""
+    def take(self) -> bytearray | None:
+        """A buffer that nobody uses, with whatever was in it before; None if all of them are in use."""
         for _ in range(min(len(self._buffers), POOL_TRIES)):
             self._next = (self._next + 1) % len(self._buffers)
             buffer = self._buffers[self._next]
@@ -56,10 +56,10 @@ class FramePool:
                 continue
             buffer.pop()
             return buffer
-        buffer = bytearray(FIRST_ALLOCATION_SIZE)
-        if len(self._buffers) < self._size_max:
-            self._buffers.append(buffer)
-        return buffer
+        if len(self._buffers) == self._size_max:
+            return None
+        self._buffers.append(bytearray(FIRST_ALLOCATION_SIZE))
+        return self._buffers[-1]
 
 
 class FrameDecoder:
@@ -137,11 +137,11 @@ class FrameDecoder:
         return frames
 
     def _begin_frame(self, length: int, start: memoryview, allocation_max: int) -> None:
+        if length > FIRST_ALLOCATION_SIZE:
+            allocation_max = min(allocation_max, SCRATCH_SIZE)  # first let it show that it means it
         size = min(length, max(allocation_max, len(start)))
-        if POOLED_SIZE_MIN <= size <= FIRST_ALLOCATION_SIZE:
-            self._frame = memoryview(self._pool.take())[:size]
-        else:
-            self._frame = memoryview(bytearray(size))
+        pooled = self._pool.take() if POOLED_SIZE_MIN <= size == length else None
+        self._frame = memoryview(bytearray(size) if pooled is None else pooled)[:size]
         self._frame[: len(start)] = start
         self._frame_length = length
         self._filled = len(start)

@@ -17,7 +17,13 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.wire.codec import DecodeError, read_unsigned_varint, skip_tagged_fields, unsigned_varint
+from penstock.wire.primitives import (
+    DecodeError,
+    array_length,
+    read_unsigned_varint,
+    skip_tagged_fields,
+    string,
+)
 
 _I16 = struct.Struct(">h")
 _I32 = struct.Struct(">i")
@@ -26,6 +32,8 @@ _PARTITION = struct.Struct(">ihqq")
 _I64 = struct.Struct(">q")
 
 FLEXIBLE_FROM = 9
+ITEMS_MAX = 20_000
+"""Topics and partitions in one request: an empty one costs a few bytes to send and far more to read."""
 
 
 class PartitionData(NamedTuple):
@@ -77,12 +85,13 @@ def read_request(frame: bytes | memoryview, position: int, version: int) -> Prod
 
 
 class _Reader:
-    __slots__ = ("compact", "frame", "position")
+    __slots__ = ("compact", "frame", "items", "position")
 
     def __init__(self, frame: memoryview, position: int, compact: bool) -> None:
         self.frame = frame
         self.position = position
         self.compact = compact
+        self.items = 0
 
     def _length(self, form: struct.Struct) -> int:
         if self.compact:
@@ -106,8 +115,9 @@ class _Reader:
 
     def count(self) -> int:
         count = self._length(_I32)
-        if count > len(self.frame) - self.position:
-            raise DecodeError("an array is longer than its frame")
+        self.items += max(count, 0)
+        if self.items > ITEMS_MAX:
+            raise DecodeError(f"more than {ITEMS_MAX} topics and partitions")
         return count
 
     def partition(self) -> PartitionData:
@@ -127,10 +137,10 @@ def write_response(topics: Sequence[tuple[str, Sequence[PartitionAnswer]]], vers
     """The body of the response; the throttle time is always 0."""
     compact = version >= FLEXIBLE_FROM
     tags = b"\x00" if compact else b""
-    out = bytearray(_count(len(topics), compact))
+    out = bytearray(array_length(len(topics), compact))
     for name, answers in topics:
         out += string(name, compact)
-        out += _count(len(answers), compact)
+        out += array_length(len(answers), compact)
         for answer in answers:
             out += _PARTITION.pack(
                 answer.partition, answer.error_code, answer.base_offset, answer.log_append_time_ms
@@ -138,7 +148,7 @@ def write_response(topics: Sequence[tuple[str, Sequence[PartitionAnswer]]], vers
             if version >= 5:
                 out += _I64.pack(answer.log_start_offset)
             if version >= 8:
-                out += _count(len(answer.record_errors), compact)
+                out += array_length(len(answer.record_errors), compact)
                 for place in answer.record_errors:
                     out += _I32.pack(place) + string(answer.error_message, compact) + tags
                 out += string(answer.error_message, compact)
@@ -147,15 +157,3 @@ def write_response(topics: Sequence[tuple[str, Sequence[PartitionAnswer]]], vers
     out += _I32.pack(0)
     out += tags
     return bytes(out)
-
-
-def _count(count: int, compact: bool) -> bytes:
-    return unsigned_varint(count + 1) if compact else _I32.pack(count)
-
-
-def string(text: str | None, compact: bool) -> bytes:
-    if text is None:
-        return b"\x00" if compact else b"\xff\xff"
-    encoded = text.encode()
-    prefix = unsigned_varint(len(encoded) + 1) if compact else _I16.pack(len(encoded))
-    return prefix + encoded

@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from crc32c import crc32c
 
 from penstock.wire import compression
-from penstock.wire.batch import CRC_START, HEADER_SIZE, LENGTH_PREFIX_SIZE, BatchHeader, read_header
+from penstock.wire.batch import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX_SIZE,
+    BatchHeader,
+    read_header,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -68,7 +73,7 @@ def encode_batch(
         _write_record(body, record, record.offset - first, record.timestamp - base_timestamp)
     payload = compression.compress(codec, bytes(body))
     batch = bytearray(HEADER_SIZE)
-    _HEADER.pack_into(
+    HEADER.pack_into(
         batch, 0,
         first, HEADER_SIZE - LENGTH_PREFIX_SIZE + len(payload), leader_epoch, 2, 0, attributes | codec,
         last - first, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, len(records),

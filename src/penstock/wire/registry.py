@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.wire.codec import MessageCodec, RequestHeader, load_codec, skip_tagged_fields
+from penstock.wire.codec import MessageCodec, RequestHeader, load_codec
+from penstock.wire.primitives import skip_tagged_fields
 
 Decoder = Callable[[bytes | memoryview, int, int], Any]
 """Reads a request by hand: (frame, position of the body, version)."""

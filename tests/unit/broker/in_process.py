@@ -6,7 +6,7 @@ import asyncio
 import io
 import struct
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kio.index import load_request_schema, load_response_schema
@@ -15,7 +15,7 @@ from kio.serial import entity_reader, entity_writer
 from penstock.broker.broker import Broker
 from penstock.broker.context import ConnectionState
 from penstock.broker.reply import Deferred, Reply
-from penstock.broker.router import Router
+from penstock.broker.router import Router, Waiting
 from penstock.config import NodeConfig
 from penstock.storage import MemoryStorage
 from penstock.wire.shapes import lower
@@ -37,8 +37,8 @@ class InProcess:
 
     async def ask(self, key: int, version: int, body: Body) -> Any:
         reply = self._router.dispatch(request_frame(key, version, body), self._state)
-        if isinstance(reply, Coroutine):
-            reply = await reply
+        if isinstance(reply, Waiting):
+            reply = await reply.reply()
         if isinstance(reply, Deferred):
             reply = await _resolved(reply)
         assert isinstance(reply, Reply)

@@ -12,8 +12,8 @@ from penstock.broker.memory import MemoryBudget
 from penstock.broker.metrics import Metrics
 from penstock.broker.reply import Deferred, Reply
 from penstock.config import Limits
-from penstock.wire.codec import DecodeError
 from penstock.wire.frames import SCRATCH_SIZE, FramePool
+from penstock.wire.primitives import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -49,6 +49,17 @@ class FakeTransport(asyncio.Transport):
 
     def abort(self) -> None:
         self.ended = "aborted"
+
+
+class FakeWaiting:
+    def __init__(self, work: Coroutine[Any, Any, Reply]) -> None:
+        self._work = work
+
+    async def reply(self) -> Reply:
+        return await self._work
+
+    def close(self) -> None:
+        self._work.close()
 
 
 class Peer:
@@ -135,7 +146,7 @@ def test_a_waiting_request_holds_back_the_ones_behind_it() -> None:
 
         def dispatch(frame: bytes) -> Any:
             seen.append(frame)
-            return wait(frame) if frame == b"long" else reply(frame)
+            return FakeWaiting(wait(frame)) if frame == b"long" else reply(frame)
 
         peer = Peer(dispatch)
         peer.send(b"a", b"long", b"b")
@@ -153,6 +164,89 @@ def test_requests_without_answer_do_not_disturb() -> None:
         peer = Peer(lambda frame: Reply() if frame == b"silent" else reply(frame))
         peer.send(b"a", b"silent", b"b")
         assert peer.received == b"ab"
+
+    run(scenario())
+
+
+def test_what_was_sent_before_the_end_is_handled() -> None:
+    async def scenario() -> None:
+        handled: list[bytes] = []
+
+        def dispatch(frame: bytes) -> Reply:
+            handled.append(frame)
+            return Reply()
+
+        peer = Peer(dispatch)
+        bodies = [b"%d" % number for number in range(100)]
+        peer.send(*bodies)
+        assert len(handled) < 100
+        assert peer.connection.eof_received()
+        assert peer.transport.ended == ""
+        await turns(10)
+        assert handled == bodies
+        assert peer.transport.ended == "closed"
+
+    run(scenario())
+
+
+def test_the_end_of_a_peer_that_waits_for_something() -> None:
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def wait() -> Reply:
+            await gate.wait()
+            return reply(b"late")
+
+        peer = Peer(lambda _frame: FakeWaiting(wait()))
+        peer.send(b"long")
+        peer.connection.eof_received()
+        assert peer.transport.ended == "closed"
+        peer.connection.connection_lost(None)  # before the handler had its first turn
+        await turns()
+        gate.set()
+        await turns()
+        assert peer.received == b""
+
+    run(scenario())
+
+
+def test_answers_that_wait_for_an_earlier_one_are_charged_and_bounded() -> None:
+    async def scenario() -> None:
+        first: Deferred[Reply] = Deferred()
+        handled: list[bytes] = []
+
+        def dispatch(frame: bytes) -> Any:
+            handled.append(frame)
+            return first if len(handled) == 1 else reply(b"x" * 1000)
+
+        peer = Peer(dispatch, connection_bytes_max=2500)
+        peer.send(*[b"r"] * 10)
+        assert len(handled) == 4
+        assert peer.server.memory.used_bytes == 3010
+        assert not peer.transport.reading
+        first.resolve(reply(b"1"))
+        await turns()
+        assert len(handled) == 10
+        assert peer.received == b"1" + b"x" * 9000
+        assert peer.server.memory.used_bytes == 0
+
+    run(scenario())
+
+
+def test_many_who_wait_for_memory_are_woken_without_deep_calls() -> None:
+    async def scenario() -> None:
+        peers = [Peer(lambda frame: reply(frame[:1]), total_bytes_max=1000)]
+        memory = peers[0].server.memory
+        for _ in range(2000):
+            peer = Peer(lambda frame: reply(frame[:1]))
+            peer.server.memory = peer.connection._memory = memory
+            peers.append(peer)
+        memory.charge(1000)
+        for peer in peers:
+            peer.send(b"request")
+        memory.release(1000)
+        assert all(peer.received == b"r" for peer in peers)
+        assert memory.used_bytes == 0
 
     run(scenario())
 

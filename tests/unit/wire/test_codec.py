@@ -15,13 +15,8 @@ from kio.serial import entity_reader, entity_writer
 
 from penstock.broker.handlers import load_handlers
 from penstock.wire import fetch, produce
-from penstock.wire.codec import (
-    DecodeError,
-    load_codec,
-    read_request_header,
-    read_unsigned_varint,
-    unsigned_varint,
-)
+from penstock.wire.codec import load_codec, read_request_header
+from penstock.wire.primitives import DecodeError, read_unsigned_varint, unsigned_varint
 from penstock.wire.registry import Handler, Registry, api
 from penstock.wire.shapes import fields_of, lift, lower, names_in
 

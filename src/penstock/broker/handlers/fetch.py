@@ -24,8 +24,6 @@ from penstock.wire.fetch import PartitionAnswer, write_response
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kio.schema.fetch.v12.request import FetchPartition, FetchRequest
 
     from penstock.broker.context import RequestContext
@@ -57,6 +55,7 @@ class _Fetch:
         self._partitions: list[Partition] = []
         self._missing_bytes = 0
         self._woken: asyncio.Future[None] | None = None
+        self._turn = self._next_turn()
         self.must_wait = False
 
     def read(self) -> Answers:
@@ -72,7 +71,7 @@ class _Fetch:
         total = 0
         failed = False
         found: dict[int, PartitionAnswer] = {}
-        turn = self._turn(wanted)
+        turn = self._turn % len(wanted) if wanted else 0
         for place in (*range(turn, len(wanted)), *range(turn)):
             _, topic, asked = wanted[place]
             # Only the first batch of all may break the limits.
@@ -80,23 +79,23 @@ class _Fetch:
             total += len(answer.records)
             failed = failed or answer.error_code != 0
             found[place] = answer
-        self._missing_bytes = self._request.min_bytes - total
+        self._missing_bytes = min(self._request.min_bytes, self._request.max_bytes) - total
         self.must_wait = self._missing_bytes > 0 and not failed and bool(self._partitions)
         answers: Answers = [(topic.topic, []) for topic in self._request.topics]
         for place, (topic_place, _, _) in enumerate(wanted):
             answers[topic_place][1].append(found[place])
         return answers
 
-    def _turn(self, wanted: Sequence[tuple[int, str, FetchPartition]]) -> int:
+    def _next_turn(self) -> int:
         """Which partition is read first. A client that changes the order itself knows best."""
-        if not wanted:
-            return 0
+        topics = self._request.topics
+        first = (
+            (topics[0].topic, topics[0].partitions[0].partition) if topics and topics[0].partitions else None
+        )
         state = self._context.connection
-        _, topic, partition = wanted[0]
-        first = (topic, partition.partition)
         state.fetch_turn = state.fetch_turn + 1 if state.fetch_first == first else 0
         state.fetch_first = first
-        return state.fetch_turn % len(wanted)
+        return state.fetch_turn
 
     def _read_partition(
         self, topic: str, asked: FetchPartition, room: int, *, is_first: bool
@@ -118,8 +117,10 @@ class _Fetch:
                     records = b""  # its turn comes when it is the first
         except ApiError as error:
             return PartitionAnswer(asked.partition, error.code)
-        except StorageError:
-            self._broker.log.exception("cannot read %s-%d at %d", topic, asked.partition, asked.fetch_offset)
+        except StorageError as error:
+            self._broker.log.error(
+                "offset %d of %s-%d: %s", asked.fetch_offset, topic, asked.partition, error
+            )
             return PartitionAnswer(asked.partition, ErrorCode.kafka_storage_error)
         return PartitionAnswer(asked.partition, 0, high_watermark, high_watermark, log_start, records=records)
 
