@@ -217,12 +217,15 @@ class LocalController:
             return outcome
 
     async def _tell(self, delta: MetadataDelta) -> None:
-        try:
-            for subscriber in self._subscribers:
+        failure: StorageError | None = None
+        for subscriber in self._subscribers:
+            try:
                 under_way = subscriber(delta)
                 if under_way is not None:
                     await under_way
-        except StorageError as error:
+            except StorageError as error:
+                failure = failure or error
+        if failure is not None:
             # The change stands. What the node could not carry out, such as creating a folder, it tries
             # again at its next start.
-            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+            raise ApiError(ErrorCode.kafka_storage_error, str(failure)) from failure

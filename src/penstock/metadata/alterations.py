@@ -69,8 +69,7 @@ def _decide(image: MetadataImage, requests: Sequence[ResourceAlteration], *, kee
     asked = Counter(request.resource for request in requests)
     records: list[MetadataRecord] = []
     outcomes = []
-    for request in requests:
-        resource = request.resource
+    for resource, request in {request.resource: request for request in requests}.items():
         try:
             if asked[resource] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")

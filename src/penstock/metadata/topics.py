@@ -1,7 +1,7 @@
 """Decisions about topics: what a request to create, grow or delete them leads to.
 
 Each function looks at an image and a whole request and returns the records to write together with one
-outcome per item, in the order asked. Items fail one by one; the records are of those that did not. Nothing
+outcome per topic, in the order asked; a topic that is named twice is refused, with one outcome. Items fail one by one; the records are of those that did not. Nothing
 is written here, so asking with `validate_only` is the same decision whose records are thrown away.
 """
 
@@ -66,7 +66,8 @@ def create_topics(
     budget = PARTITIONS_PER_REQUEST_MAX
     records: list[MetadataRecord] = []
     outcomes = []
-    for topic, topic_id in zip(topics, topic_ids, strict=True):
+    once = {topic.name: (topic, topic_id) for topic, topic_id in zip(topics, topic_ids, strict=True)}
+    for topic, topic_id in once.values():
         try:
             if asked[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
@@ -125,7 +126,7 @@ def create_partitions(image: MetadataImage, requests: Sequence[NewPartitions]) -
     budget = PARTITIONS_PER_REQUEST_MAX
     records: list[MetadataRecord] = []
     outcomes = []
-    for request in requests:
+    for request in {request.topic: request for request in requests}.values():
         try:
             if asked[request.topic] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
@@ -179,7 +180,7 @@ def delete_topics(image: MetadataImage, references: Sequence[TopicReference]) ->
     records: list[MetadataRecord] = []
     outcomes = []
     deleted: set[UUID] = set()
-    for reference in references:
+    for reference in asked:
         try:
             if asked[reference] > 1:
                 kind = "name" if reference.name is not None else "id"

@@ -71,12 +71,13 @@ def test_topics_fail_one_by_one() -> None:
     assert [record.name for record in records if isinstance(record, TopicRecord)] == ["b"]
 
 
-def test_a_name_twice_in_one_request_fails_both_times() -> None:
+def test_a_name_twice_in_one_request_is_refused_once() -> None:
+    """librdkafka cannot read an answer that names a topic twice."""
     records, outcomes = create(cluster(), NewTopic("a"), NewTopic("a"))
     assert records == []
     assert [refusal(outcome) for outcome in outcomes] == [
         (ErrorCode.invalid_request, "Duplicate topic name.")
-    ] * 2
+    ]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +230,7 @@ def test_one_topic_is_deleted_once_however_it_is_named() -> None:
     image = with_topic(cluster(), "a")
     records, outcomes = delete_topics(image, [TopicReference("a"), TopicReference("a")])
     assert records == []
-    assert [refusal(outcome)[0] for outcome in outcomes] == [ErrorCode.invalid_request] * 2
+    assert [refusal(outcome)[0] for outcome in outcomes] == [ErrorCode.invalid_request]
     records, outcomes = delete_topics(image, [TopicReference("a"), TopicReference(topic_id=UUID(int=1))])
     assert len(records) == 1
     assert refusal(outcomes[1])[0] is ErrorCode.invalid_request
