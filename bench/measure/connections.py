@@ -53,7 +53,9 @@ def measure(session: Session) -> list[Row]:
     along: list[float] = []
     grown: list[float] = []
     for _ in range(session.rounds):
+        session.level_ground()
         without.append(produce(session, peer, SIZE).rate)
+        session.level_ground()
         before = resident_bytes(peer.pid)
         with held(peer):
             grown.append((resident_bytes(peer.pid) - before) / COUNT / 1e3)

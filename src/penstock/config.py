@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from penstock.groups.limits import GroupLimits
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -55,6 +57,7 @@ class NodeConfig:
     topic_defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Defaults of topic configs, by their Kafka names."""
     limits: Limits = field(default_factory=Limits)
+    groups: GroupLimits = field(default_factory=GroupLimits)
     retention_check_ms: int = 300_000
     """As Kafka's `log.retention.check.interval.ms`."""
     compaction_check_ms: int = 15_000

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,6 @@ from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.support.broker import BrokerProcess
 
@@ -76,6 +76,9 @@ def test_a_topic_from_creation_to_deletion(shared_broker: BrokerProcess, topic: 
         (["topics", "create", "not/a/name"], "Topic name is invalid"),
         (["topics", "create", "x", "--replicas", "3"], "INVALID_REPLICATION_FACTOR"),
         (["topics", "create", "x", "--config", "nonsense=1"], "INVALID_CONFIG"),
+        (["topics", "create", "x", "--replicas", "3000"], "INVALID_REPLICATION_FACTOR"),
+        (["topics", "create", "x", "--partitions", "100000"], "POLICY_VIOLATION"),
+        (["topics", "list", "--bootstrap", "x\udcff:9092"], "no broker reachable"),
         (["topics", "delete", "no-such-topic"], "does not exist"),
         (["topics", "config", "no-such-topic"], "does not exist"),
         (["consume", "no-such-topic"], "does not exist"),
@@ -87,6 +90,17 @@ def test_what_can_not_be_done_is_one_line(
     shared_broker: BrokerProcess, arguments: list[str], word: str
 ) -> None:
     assert word in penstock(*arguments, broker=shared_broker).complaint
+
+
+def test_only_settings_that_exist_are_deleted(shared_broker: BrokerProcess, topic: str) -> None:
+    penstock("topics", "create", topic, broker=shared_broker)
+    refused = penstock("topics", "config", topic, "--delete", "nonsense", broker=shared_broker)
+    assert refused.complaint == "topics have no setting 'nonsense'"
+
+
+def test_deleting_a_topic_named_twice(shared_broker: BrokerProcess, topic: str) -> None:
+    penstock("topics", "create", topic, broker=shared_broker)
+    assert penstock("topics", "delete", topic, topic, broker=shared_broker).lines == [f"deleted {topic}"]
 
 
 def test_creating_a_topic_twice(shared_broker: BrokerProcess, topic: str) -> None:
@@ -134,6 +148,56 @@ def test_a_message_over_the_limit_is_refused(shared_broker: BrokerProcess, topic
     refused = penstock("produce", topic, broker=shared_broker, stdin="x" * 5_000)
     assert "1 of 1 message not delivered" in refused.complaint
     assert "MSG_SIZE_TOO_LARGE" in refused.complaint
+
+
+def test_lines_around_one_over_the_limit_arrive(shared_broker: BrokerProcess, topic: str) -> None:
+    lines = ["a", "x" * 3_000_000, "b"]
+    refused = penstock("produce", topic, broker=shared_broker, stdin="\n".join(lines))
+    assert refused.complaint.startswith("1 of 3 messages not delivered: ")
+    assert penstock("consume", topic, "-n", "2", broker=shared_broker).lines == ["a", "b"]
+
+
+def test_a_key_that_is_not_text(shared_broker: BrokerProcess, topic: str) -> None:
+    assert penstock("produce", topic, "--key", "k\udcff", broker=shared_broker, stdin="a\n").lines == []
+    message = json.loads(penstock("consume", topic, "-n", "1", "--json", broker=shared_broker).lines[0])
+    assert message["key"] == "k\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("produce t <&-", "standard input is closed"),
+        ("consume t >&-", "standard output is closed"),
+        ("topics list --all >/dev/full", "No space left on device"),
+    ],
+)
+def test_closed_and_full_streams(shared_broker: BrokerProcess, command: str, complaint: str) -> None:
+    penstock("topics", "create", "t", broker=shared_broker)  # or there would be nothing to list
+    ended = subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m penstock {command}"],
+        env=environment(shared_broker),
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr) == (1, f"penstock: {complaint}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_producer_says_nothing(
+    shared_broker: BrokerProcess, topic: str, number: signal.Signals
+) -> None:
+    penstock("topics", "create", topic, broker=shared_broker)
+    with start(shared_broker, "produce", topic, stdin=subprocess.PIPE) as writer:
+        assert writer.stdin is not None
+        assert writer.stderr is not None
+        writer.stdin.write(b"a\n")
+        writer.stdin.flush()
+        # Once its first line is there, it is past its start.
+        assert penstock("consume", topic, "-n", "1", broker=shared_broker).lines == ["a"]
+        writer.send_signal(number)
+        assert writer.wait(20) == 1
+        assert writer.stderr.read() == b""
 
 
 @pytest.mark.parametrize(("start_at", "expected"), [("beginning", "0"), ("3", "3"), ("9", "9")])
@@ -225,7 +289,15 @@ def test_a_group_goes_on_where_it_stopped(shared_broker: BrokerProcess, topic: s
 
 @pytest.mark.parametrize(
     ("to", "offset"),
-    [("beginning", 0), ("end", 3), ("1", 1), ("99", 3), ("2020-01-01T00:00:00Z", 0), ("2999-01-01", 3)],
+    [
+        ("beginning", 0),
+        ("end", 3),
+        ("1", 1),
+        ("99", 3),
+        ("2020-01-01T00:00:00Z", 0),
+        ("2999-01-01", 3),
+        ("0001-01-01T00:00:00Z", 0),
+    ],
 )
 def test_resetting_a_group(shared_broker: BrokerProcess, topic: str, to: str, offset: int) -> None:
     penstock("produce", topic, broker=shared_broker, stdin="a\nb\nc\n")
@@ -364,3 +436,30 @@ def test_the_benchmark_in_json(shared_broker: BrokerProcess) -> None:
         assert rate["produce"]["messages_per_second"] > 0
         assert rate["consume"]["messages_per_second"] > 0
     assert 0 < measured["latency_ms"]["p50"] <= measured["latency_ms"]["p99"]
+
+
+@pytest.mark.parametrize(
+    ("command", "number"), [("demo", signal.SIGTERM), ("bench", signal.SIGINT), ("demo", signal.SIGKILL)]
+)
+def test_an_ended_command_takes_its_broker_with_it(
+    tmp_path: Path, command: str, number: signal.Signals
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "penstock", command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment() | {"TMPDIR": str(tmp_path)},
+    ) as process:
+
+        def broker_pid() -> int:
+            return next((int(path.read_text() or 0) for path in tmp_path.glob("*/data/.lock")), 0)
+
+        pid = wait_until(broker_pid, "a broker of its own")
+        process.send_signal(number)
+        code = process.wait(20)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the broker")
+    if number is not signal.SIGKILL:
+        assert code == 1
+        assert list(tmp_path.iterdir()) == []

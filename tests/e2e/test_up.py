@@ -10,7 +10,8 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +19,6 @@ from tests.support.broker import BrokerProcess
 from tests.support.commands import Finished, penstock
 from tests.support.ports import free_port
 from tests.support.wait import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def refused_up(data: Path, *options: str) -> Finished:
@@ -44,6 +42,50 @@ def test_ready_line_and_clean_stop(tmp_path: Path) -> None:
         broker.signal(number)
         assert broker.wait() == 0
         assert "\x1b" not in broker.log
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_start_is_a_clean_stop_too(tmp_path: Path, number: signal.Signals) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.spawn()
+    # The interpreter has Penstock's handlers, and the node none of its own yet.
+    wait_until(lambda: caught_signals(broker.pid) >> (number - 1) & 1, "handlers of signals")
+    broker.signal(number)
+    assert broker.wait() == 0
+    assert "Traceback" not in broker.log
+    with broker:
+        assert penstock("topics", "list", broker=broker).code == 0
+
+
+def caught_signals(pid: int) -> int:
+    """The signals for which a process has handlers, as bits. Python itself begins with SIGINT."""
+    status = dict(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    mask = int(status["SigCgt"], 16)
+    return mask if mask >> (signal.SIGTERM - 1) & 1 else 0
+
+
+def test_a_node_on_all_addresses_tells_its_name(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--host", "0.0.0.0") as broker:
+        assert broker.wait_ready() == (
+            f"ready kafka=0.0.0.0:{broker.port} http=http://0.0.0.0:{broker.http_port}"
+        )
+        told = json.loads(get(f"{broker.http}/v1/cluster")[1])["brokers"][0]
+        assert (told["host"], told["port"]) == (socket.gethostname(), broker.port)
+
+
+def test_a_node_on_all_addresses_tells_what_its_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text('advertised = "broker-1.example.org:19092"\n')
+    with BrokerProcess(tmp_path, "--host", "0.0.0.0", "--config", str(file)) as broker:
+        told = json.loads(get(f"{broker.http}/v1/cluster")[1])["brokers"][0]
+        assert (told["host"], told["port"]) == ("broker-1.example.org", 19_092)
+
+
+def test_idle_connections_do_not_shut_out_health_checks(broker: BrokerProcess) -> None:
+    with ExitStack() as idle:
+        for _ in range(150):
+            idle.enter_context(socket.create_connection(("127.0.0.1", broker.http_port), timeout=10))
+        assert get(f"{broker.http}/healthz")[0] == 200
 
 
 def test_port_0_is_any_free_port(tmp_path: Path) -> None:
@@ -195,10 +237,14 @@ def test_a_damaged_file_is_named_and_left_as_it_is(broker: BrokerProcess) -> Non
 
 def test_a_damaged_configuration(tmp_path: Path) -> None:
     file = tmp_path / "node.toml"
-    file.write_text("idd = 1")
-    for command in ("up", "broker"):
-        complaint = penstock(command, "--config", str(file)).complaint
-        assert complaint.startswith(f"{file}: unknown key 'idd'")
+    for content, expected in (
+        ("idd = 1", "unknown key 'idd'"),
+        ('[topics]\n"retention.ms" = "soon"', "topics: Invalid value soon for configuration retention.ms"),
+    ):
+        file.write_text(content)
+        for command in ("up", "broker"):
+            complaint = penstock(command, "--config", str(file)).complaint
+            assert complaint.startswith(f"{file}: {expected}")
 
 
 def test_a_killed_broker_leaves_the_folder_free(broker: BrokerProcess) -> None:

@@ -108,7 +108,7 @@ def topic_status(topic: TopicImage, broker: Broker) -> dict[str, Any]:
         partitions.append(
             {
                 "partition": index,
-                "leader": image.leader,
+                "leader": image.leader if image.leader >= 0 else None,
                 "leader_epoch": image.leader_epoch,
                 "replicas": list(image.replicas),
                 "isr": list(image.isr),

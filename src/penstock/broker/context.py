@@ -19,7 +19,7 @@ class ConnectionState:
     fetch_turn: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestContext:
     broker: Broker
     api_version: int

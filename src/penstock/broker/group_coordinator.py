@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.broker.group_shard import GroupShard
-from penstock.groups.limits import GroupLimits
 from penstock.groups.messages import (
     CommitRequest,
     DeleteReply,
@@ -48,8 +47,8 @@ SomeReply = TypeVar("SomeReply", bound=Reply)
 
 
 class GroupCoordinator:
-    def __init__(self, broker: Broker, limits: GroupLimits | None = None) -> None:
-        self.limits = limits or GroupLimits()
+    def __init__(self, broker: Broker) -> None:
+        self.limits = broker.config.groups
         self._broker = broker
         self._shards: dict[int, GroupShard] = {}
         self._loads: set[asyncio.Task[None]] = set()
@@ -123,7 +122,9 @@ class GroupCoordinator:
             del self._shards[index]
         if partition is None:
             return None
-        shard = self._shards[index] = GroupShard(partition, self.limits, self.now_ms)
+        shard = self._shards[index] = GroupShard(
+            partition, self.limits, self.now_ms, lambda: self._broker.controller.image.topics
+        )
         if not shard.begin():
             task = asyncio.get_running_loop().create_task(_load(shard))
             self._loads.add(task)
@@ -216,8 +217,10 @@ class GroupCoordinator:
 async def _load(shard: GroupShard) -> None:
     try:
         await shard.load()
-    except StorageError as error:
-        log.error("cannot load consumer groups: %s", error)
+    except Exception as error:  # whatever it is: a shard that loads for ever helps nobody
+        where = f"{shard.partition.topic}-{shard.partition.index}"
+        is_expected = isinstance(error, StorageError)
+        log.error("cannot load consumer groups from %s: %s", where, error, exc_info=not is_expected)
         shard.resign()  # the next request tries again
 
 

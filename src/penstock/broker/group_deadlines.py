@@ -1,16 +1,15 @@
-"""One timer for many deadlines that mostly move away before they come.
-
-Every heartbeat moves a deadline further into the future. So nothing is moved here: an entry stays where it
-is, and when it comes up its owner is asked, who may set a later one. Only an earlier deadline makes a new
-entry.
-"""
+"""One timer for the deadlines of many groups; see `groups.alarms` for how they are kept."""
 
 from __future__ import annotations
 
 import asyncio
-import heapq
+import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from penstock.groups.alarms import Alarms
+
+log = logging.getLogger(__name__)
 
 Key = TypeVar("Key")
 
@@ -19,36 +18,31 @@ class Deadlines(Generic[Key]):
     def __init__(self, now_ms: Callable[[], int], on_due: Callable[[Key], None]) -> None:
         self._now_ms = now_ms
         self._on_due = on_due
-        self._heap: list[tuple[int, int, Key]] = []
-        self._scheduled: dict[Key, int] = {}
-        self._count = 0
+        self._alarms: Alarms[Key] = Alarms()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._alarms)
 
     def set(self, key: Key, deadline_ms: int | None) -> None:
         """Ask the owner of `key` at `deadline_ms`, or earlier if that was set before."""
         if deadline_ms is None:
-            self._scheduled.pop(key, None)
-            return
-        scheduled_ms = self._scheduled.get(key)
-        if scheduled_ms is not None and scheduled_ms <= deadline_ms:
-            return
-        self._scheduled[key] = deadline_ms
-        self._count += 1
-        heapq.heappush(self._heap, (deadline_ms, self._count, key))
-        self._arm()
+            self._alarms.forget(key)
+        else:
+            self._alarms.set(key, deadline_ms)
+            self._arm()
 
     def close(self) -> None:
-        self._heap.clear()
-        self._scheduled.clear()
+        self._alarms.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _arm(self) -> None:
-        if not self._heap:
+        first_ms = self._alarms.next_ms()
+        if first_ms is None:
             return
-        first_ms = self._heap[0][0]
         if self._timer is not None:
             if self._timer_at_ms <= first_ms:
                 return
@@ -59,13 +53,9 @@ class Deadlines(Generic[Key]):
 
     def _fire(self) -> None:
         self._timer = None
-        now_ms = self._now_ms()
-        due = []
-        while self._heap and self._heap[0][0] <= now_ms:
-            deadline_ms, _, key = heapq.heappop(self._heap)
-            if self._scheduled.get(key) == deadline_ms:
-                del self._scheduled[key]
-                due.append(key)
-        for key in due:
-            self._on_due(key)
+        for key in self._alarms.take_due(self._now_ms()):
+            try:
+                self._on_due(key)
+            except Exception:  # one owner's fault must not stop the clock of all others
+                log.exception("a deadline could not be kept")
         self._arm()

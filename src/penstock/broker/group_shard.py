@@ -25,7 +25,7 @@ from penstock.wire.compression import CompressionError
 from penstock.wire.records import Record, RecordsError, decode_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from penstock.broker.partition import Partition
     from penstock.groups.group import Group
@@ -50,11 +50,18 @@ _AS_COORDINATOR: Final = {
 
 
 class GroupShard:
-    def __init__(self, partition: Partition, limits: GroupLimits, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        limits: GroupLimits,
+        now_ms: Callable[[], int],
+        existing_topics: Callable[[], Container[str]],
+    ) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.core = Shard(limits)
         self._now_ms = now_ms
+        self._existing_topics = existing_topics
         self._is_loading = True
         self._is_resigned = False
         self._deleted_topics: set[str] = set()
@@ -102,7 +109,10 @@ class GroupShard:
         self._carry_out(self.core.finish_loading(self._now_ms()))
         for group in self.core.groups.values():
             self._deadlines.set(group, group.next_deadline())
-        self.forget_topics(self._deleted_topics)
+        # Topics may also have been deleted shortly before a crash that left no time to write it down here.
+        existing = self._existing_topics()
+        gone = {topic for topic in self.core.topics() if topic not in existing}
+        self.forget_topics(gone | self._deleted_topics)
 
     def _load_some(self, offset: int, end_offset: int) -> int:
         size = 0

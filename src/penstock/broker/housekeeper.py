@@ -57,9 +57,15 @@ class Housekeeper:
     async def apply_compaction(self, partition: Partition) -> None:
         now_ms = self._broker.now_ms()
         plan = partition.log.compaction_plan(now_ms=now_ms, high_watermark=partition.high_watermark)
-        if plan is not None:
-            for line in partition.log.finish_compaction(await compact(plan)):
-                log.info("compaction: %s", line)
+        if plan is None:
+            return
+        try:
+            result = await compact(plan)
+        except BaseException:
+            partition.log.discard_compaction(plan)
+            raise
+        for line in partition.log.finish_compaction(result):
+            log.info("compaction: %s", line)
 
 
 async def compact(plan: CompactionPlan) -> CompactionResult:

@@ -18,13 +18,20 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     import socket
 
-HEAD_BYTES_MAX: Final = 16 * 1024
 HEADERS_MAX: Final = 100
-CONNECTIONS_MAX: Final = 100
-WAIT_SECONDS_MAX: Final = 30.0
-"""For a whole head to arrive, counted from the answer to the previous request."""
 END_OF_HEAD: Final = b"\r\n\r\n"
+HEAD: Final = b"HEAD "
+"""How a request begins whose answer must not have a body, be it an error."""
 TOKEN: Final = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    head_bytes_max: int = 16 * 1024
+    connections_max: int = 100
+    """Over it, the connection that has been waiting longest is closed: idle ones shut out nobody."""
+    wait_seconds_max: float = 30.0
+    """For a whole head to arrive, and for an answer to be taken, counted from the previous answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +123,11 @@ def encode_response(response: Response, *, keep_alive: bool, head_only: bool = F
 
 
 class HttpServer:
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, limits: HttpLimits | None = None) -> None:
         self.handler = handler
-        self.connections: set[HttpConnection] = set()
+        self.limits = limits or HttpLimits()
+        self._connections: dict[HttpConnection, None] = {}
+        """In the order of their last requests; who never sent one counts from its arrival."""
         self._server: asyncio.Server | None = None
 
     async def listen(self, listening: socket.socket) -> None:
@@ -128,8 +137,22 @@ class HttpServer:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-        for connection in tuple(self.connections):
+        for connection in tuple(self._connections):
             connection.close()
+
+    def admit(self, connection: HttpConnection) -> None:
+        if len(self._connections) >= self.limits.connections_max:
+            oldest = next(iter(self._connections))
+            self.forget(oldest)
+            oldest.abort()
+        self._connections[connection] = None
+
+    def used(self, connection: HttpConnection) -> None:
+        if connection in self._connections:
+            self._connections[connection] = self._connections.pop(connection)
+
+    def forget(self, connection: HttpConnection) -> None:
+        self._connections.pop(connection, None)
 
 
 class HttpConnection(asyncio.Protocol):
@@ -145,14 +168,11 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has its methods, not its type
-        if len(self._server.connections) >= CONNECTIONS_MAX:
-            self._send(failure(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"), keep_alive=False)
-            return
-        self._server.connections.add(self)
+        self._server.admit(self)
         self._restart_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop calls it so
-        self._server.connections.discard(self)
+        self._server.forget(self)
         self._transport = None
         if self._timer is not None:
             self._timer.cancel()
@@ -178,14 +198,20 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
             self._restart_timer()
 
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
     def _answer(self) -> None:
+        head_bytes_max = self._server.limits.head_bytes_max
         while self._writable and self._transport is not None and not self._transport.is_closing():
             end = self._received.find(END_OF_HEAD)
-            if end < 0 and len(self._received) <= HEAD_BYTES_MAX:
+            if end < 0 and len(self._received) <= head_bytes_max:
                 return
-            if not 0 <= end <= HEAD_BYTES_MAX:
+            if not 0 <= end <= head_bytes_max:
                 status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-                self._send(failure(status, f"a head of more than {HEAD_BYTES_MAX} bytes"), keep_alive=False)
+                answer = failure(status, f"a head of more than {head_bytes_max} bytes")
+                self._send(answer, keep_alive=False, head_only=self._received.startswith(HEAD))
                 return
             head = bytes(self._received[:end])
             del self._received[: end + len(END_OF_HEAD)]
@@ -193,13 +219,15 @@ class HttpConnection(asyncio.Protocol):
 
     def _answer_one(self, head: bytes) -> None:
         self._restart_timer()
+        self._server.used(self)
+        head_only = head.startswith(HEAD)
         try:
             request = parse_head(head)
             response = self._server.handler(request)
         except HttpError as error:
-            self._send(failure(error.status, str(error)), keep_alive=False)
+            self._send(failure(error.status, str(error)), keep_alive=False, head_only=head_only)
         else:
-            self._send(response, keep_alive=request.keep_alive, head_only=request.method == "HEAD")
+            self._send(response, keep_alive=request.keep_alive, head_only=head_only)
 
     def _send(self, response: Response, *, keep_alive: bool, head_only: bool = False) -> None:
         assert self._transport is not None
@@ -211,4 +239,4 @@ class HttpConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         if self._transport is not None:
-            self._timer = self._loop.call_later(WAIT_SECONDS_MAX, self._transport.abort)
+            self._timer = self._loop.call_later(self._server.limits.wait_seconds_max, self._transport.abort)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """A whole response frame as buffers to be sent one after the other; none for a request without answer."""
 
@@ -24,14 +24,14 @@ class Reply:
         return sum(map(len, self.buffers))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EncodedBody:
     """A response body that a handler encoded itself, because it is on the hot path."""
 
     buffers: list[Buffer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NoResponse:
     """`acks=0`. With `close_after` the client learns of a failure in the only way that is left."""
 

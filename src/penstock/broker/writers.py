@@ -1,7 +1,11 @@
-"""Threads that carry out flush jobs, so that the event loop never waits for a disk.
+"""Threads that carry out flush jobs, so that the event loop does not wait for a disk.
 
-`write` may block on dirty pages and `fsync` always does; both let go of the GIL. A log has at most one job
-in flight, and what is appended meanwhile goes into its next one: that is the group commit.
+`fsync` always waits for it, and `write` does when too many pages are dirty; both let go of the GIL. A log has
+at most one job in flight, and what is appended meanwhile goes into its next one: that is the group commit.
+
+Under `flush=os` most jobs only copy bytes into the page cache. Handing those to a thread costs more than
+doing them: two changes of threads, and the bytes leave the cache of the processor that has just received
+them. So they are done at once, until one takes suspiciously long; then threads do them for a while.
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ from penstock.storage import FlushJob
 log = logging.getLogger(__name__)
 
 WRITER_THREADS: Final = 4
+PLAIN_WRITE_S_MAX: Final = 0.01
+"""A megabyte takes a tenth of it when nothing is wrong."""
+THREADS_ONLY_S: Final = 10.0
 
 Done = Callable[[FlushJob], None]
 
@@ -29,6 +36,7 @@ class WriterThreads:
         self._jobs: queue.SimpleQueue[tuple[FlushJob, Done] | None] = queue.SimpleQueue()
         self._done: deque[tuple[FlushJob, Done]] = deque()
         self._wake_up_is_due = False
+        self._threads_only_until = 0.0
         self._threads = [
             threading.Thread(target=self._work, name=f"writer-{index}", daemon=True) for index in range(count)
         ]
@@ -36,8 +44,16 @@ class WriterThreads:
             thread.start()
 
     def submit(self, job: FlushJob, done: Done) -> None:
-        """Run the job in a thread, then call `done` on the event loop."""
-        self._jobs.put((job, done))
+        """Run the job, then call `done` on the event loop; perhaps both before this returns."""
+        began = self._loop.time()
+        if not job.is_plain or began < self._threads_only_until:
+            self._jobs.put((job, done))
+            return
+        job.run()
+        ended = self._loop.time()
+        if ended - began > PLAIN_WRITE_S_MAX:
+            self._threads_only_until = ended + THREADS_ONLY_S
+        done(job)
 
     def close(self) -> None:
         for _ in self._threads:

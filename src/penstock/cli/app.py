@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.output import CommandFailed
+from penstock.cli.output import CommandFailed, discard_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,9 @@ MODULES = {
 """The module of each command; its `register(app)` adds the command. The order is that of the help."""
 
 TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
+INTERRUPTED = 130
+"""What Typer makes of KeyboardInterrupt."""
+SHOWN_CHARACTERS_MAX = 100
 
 
 def show_version(wanted: bool) -> None:
@@ -70,24 +73,50 @@ def build(arguments: Sequence[str]) -> typer.Typer:
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; expected failures end as one line on stderr."""
     try:
-        build(arguments)(list(arguments), prog_name="penstock", standalone_mode=True)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        code = invoke(arguments)
+        flush_output()
+        return code
     except CommandFailed as failure:
         return complain(str(failure))
     except OSError as error:
         return complain(describe_os_error(error))
+    except UnicodeEncodeError as error:
+        # An argument that is not text in the user's encoding, or a name the terminal can't show.
+        shown = ascii(error.object[:SHOWN_CHARACTERS_MAX])
+        return complain(f"{shown} can not be written as {error.encoding}")
     except Exception as error:
         # A bug of Penstock: still one line, and the trace for who wants to report it.
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()
         hint = f"{TRACEBACK_VARIABLE}=1 shows where"
         return complain(f"internal error: {type(error).__name__}: {first_line(error)} ({hint})")
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    try:
+        build(arguments)(list(arguments), prog_name="penstock", standalone_mode=True)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            return 1
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     return 0
 
 
+def flush_output() -> None:
+    """Here and not at the interpreter's exit, so that a full disk is a failure like any other."""
+    if sys.stdout is None:  # the caller closed it
+        return
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        discard_output()
+        if not isinstance(error, BrokenPipeError):
+            raise
+
+
 def complain(line: str) -> int:
-    print(f"penstock: {line}", file=sys.stderr)
+    if sys.stderr is not None:  # print would take stdout instead
+        print(f"penstock: {line}", file=sys.stderr)
     return 1
 
 

@@ -1,7 +1,12 @@
-"""A broker of one's own: `penstock up` as a child process on free ports, in a folder that goes away."""
+"""A broker of one's own: `penstock up` as a child process on free ports, in a folder that goes away.
+
+An exception ends both, also the one that SIGINT and SIGTERM become. Where the command itself is killed, Linux
+ends the broker, and only the folder stays.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import re
 import signal
 import subprocess
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
 
 READY_SECONDS_MAX = 15.0
 STOP_SECONDS_MAX = 15.0
+PR_SET_PDEATHSIG = 1  # of Linux' sys/prctl.h
+LIBC = ctypes.CDLL(None)
+"""Loaded here: between fork and exec there should be no more than one call."""
 
 
 class Child(NamedTuple):
@@ -39,11 +47,28 @@ def temporary_broker(*options: str) -> Iterator[Child]:
             text=True,
             # Ctrl-C on the terminal is for the command, which then stops the broker.
             start_new_session=True,
+            preexec_fn=end_with_parent if sys.platform == "linux" else None,
         )
         try:
             yield wait_ready(process)
         finally:
-            stop(process)
+            with undisturbed():
+                stop(process)
+
+
+def end_with_parent() -> None:
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals are ignored while the block runs: a second Ctrl-C must not leave a broker behind."""
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def wait_ready(process: subprocess.Popen[str]) -> Child:

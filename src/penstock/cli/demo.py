@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -17,11 +18,16 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.cli.child import temporary_broker
-from penstock.cli.kafka import REQUEST_SECONDS_MAX, answers, client_config
-from penstock.cli.output import CommandFailed, counted
-from penstock.cli.workload import (
+from penstock.cli.kafka import (
     BATCH_MESSAGES_MAX,
     POLL_SECONDS,
+    REQUEST_SECONDS_MAX,
+    answers,
+    client_config,
+    errors_as_lines,
+)
+from penstock.cli.output import CommandFailed, counted
+from penstock.cli.workload import (
     STALL_SECONDS_MAX,
     Headers,
     Writer,
@@ -103,21 +109,25 @@ def exchange(bootstrap: str, seconds: float, progress: Progress) -> int:
 
 
 def run_member(bootstrap: str, name: str, progress: Progress, done: threading.Event) -> None:
+    """Whatever goes wrong is handed to the main thread, which is waiting for messages."""
+    try:
+        with errors_as_lines():
+            read_as_member(bootstrap, name, progress, done)
+    except Exception as failure:
+        progress.failures.append(failure)
+
+
+def read_as_member(bootstrap: str, name: str, progress: Progress, done: threading.Event) -> None:
     settings = client_config(
         bootstrap, group_id=GROUP, auto_offset_reset="earliest", enable_auto_commit=True
     ) | {"client.id": name}
-    consumer = Consumer(settings)
-    consumer.subscribe([TOPIC])
-    try:
+    with closing(Consumer(settings)) as consumer:
+        consumer.subscribe([TOPIC])
         while not done.is_set():
             for message in consumer.consume(BATCH_MESSAGES_MAX, timeout=POLL_SECONDS):
                 require_no_error(message)
                 progress.read[name] += 1
             progress.partitions[name] = sorted(each.partition for each in consumer.assignment())
-    except CommandFailed as failure:
-        progress.failures.append(failure)
-    finally:
-        consumer.close()
 
 
 def wait_for_members(progress: Progress) -> None:

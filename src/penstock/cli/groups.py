@@ -16,12 +16,12 @@ from penstock.cli.kafka import (
     require_topic,
 )
 from penstock.cli.offsets import positions
-from penstock.cli.options import BOOTSTRAP, Bootstrap, Json
+from penstock.cli.options import BOOTSTRAP, Bootstrap, Json, check_name, is_offset
 from penstock.cli.output import CommandFailed, print_json, print_table
 
 groups = typer.Typer(name="groups", help="Consumer groups and their lag.", no_args_is_help=True)
 
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group.", callback=check_name)]
 Partition = tuple[str, int]
 
 
@@ -63,7 +63,7 @@ def describe(group: Group, bootstrap: Bootstrap = BOOTSTRAP, json: Json = False)
 @groups.command()
 def reset(
     group: Group,
-    topic: Annotated[str, typer.Option(help="The topic whose offsets are set.")],
+    topic: Annotated[str, typer.Option(help="The topic whose offsets are set.", callback=check_name)],
     to: Annotated[
         str,
         typer.Option(metavar="beginning|end|OFFSET|TIME", help="TIME is ISO 8601, by default in UTC."),
@@ -151,7 +151,7 @@ def lag_rows(
 def parse_target(text: str) -> str | int | datetime:
     if text in ("beginning", "end"):
         return text
-    if text.isdecimal():
+    if is_offset(text):
         return int(text)
     try:
         time = datetime.fromisoformat(text)
@@ -171,7 +171,9 @@ def target_offsets(
     if isinstance(target, int):
         return {key: min(max(target, starts[key].offset), ends[key].offset) for key in partitions}
     if isinstance(target, datetime):
-        found = positions(admin, partitions, OffsetSpec.for_timestamp(int(target.timestamp() * 1_000)))
+        # Kafka has no times before 1970, and negative ones mean something else.
+        timestamp = max(0, int(target.timestamp() * 1_000))
+        found = positions(admin, partitions, OffsetSpec.for_timestamp(timestamp))
         return {key: found[key].offset if found[key].offset >= 0 else ends[key].offset for key in partitions}
     wanted = starts if target == "beginning" else ends
     return {key: wanted[key].offset for key in partitions}

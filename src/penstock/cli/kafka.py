@@ -6,6 +6,7 @@ and soon: the addresses are tried with a plain connection first, and librdkafka'
 
 from __future__ import annotations
 
+import re
 import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +27,9 @@ T = TypeVar("T")
 CONNECT_SECONDS_MAX = 3.0
 REQUEST_SECONDS_MAX = 10.0
 METADATA_SECONDS_MAX = 5.0
+POLL_SECONDS = 0.1
+"""How long a call into librdkafka may take: signals are noticed between calls."""
+BATCH_MESSAGES_MAX = 1_000
 INTERNAL_PREFIX = "__"
 
 _EMERGENCY = 0
@@ -48,6 +52,8 @@ def require_reachable(bootstrap: str) -> None:
             socket.create_connection((host, port), timeout=CONNECT_SECONDS_MAX).close()
         except OSError as error:
             reasons.append(f"{host}:{port}: {error.strerror or error}")
+        except UnicodeError:
+            reasons.append(f"{host}:{port}: not a name of a host")
         else:
             return
     raise CommandFailed(f"no broker reachable at {'; '.join(reasons)}")
@@ -60,7 +66,7 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or port.endswith("]"):
         host, port = text, "9092"
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
         raise CommandFailed(f"{address.strip()!r} is not an address of the form HOST:PORT")
     return host, int(port)
 

@@ -2,7 +2,6 @@
 
 import json as json_module
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -23,7 +22,9 @@ from confluent_kafka import (
 )
 
 from penstock.cli.kafka import (
+    BATCH_MESSAGES_MAX,
     METADATA_SECONDS_MAX,
+    POLL_SECONDS,
     client_config,
     cluster_metadata,
     connect,
@@ -32,14 +33,14 @@ from penstock.cli.kafka import (
     require_reachable,
     require_topic,
 )
-from penstock.cli.options import BOOTSTRAP, Bootstrap, Json
-from penstock.cli.output import CommandFailed, counted
+from penstock.cli.options import BOOTSTRAP, Bootstrap, Json, check_name, is_offset
+from penstock.cli.output import CommandFailed, counted, discard_output, errors_on_terminal
 
 DELIVERY_MS_MAX = 30_000
-POLL_SECONDS = 0.2
-BATCH_MESSAGES_MAX = 1_000
+LINE_BYTES_MAX = 1_000_000_000
+"""librdkafka's own limit; whether a line is too long is for the broker to say."""
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", callback=check_name)]
 
 
 def register(app: typer.Typer) -> None:
@@ -56,22 +57,42 @@ def produce(
     bootstrap: Bootstrap = BOOTSTRAP,
 ) -> None:
     """Send each line as one message; done when the broker has acknowledged all of them."""
+    lines = lines_of(file)
     cluster_metadata(connect(bootstrap), bootstrap)
-    delivery = Delivery()
     settings = client_config(
-        bootstrap, enable_idempotence=True, linger_ms=5, message_timeout_ms=DELIVERY_MS_MAX
+        bootstrap,
+        enable_idempotence=True,
+        linger_ms=5,
+        message_timeout_ms=DELIVERY_MS_MAX,
+        message_max_bytes=LINE_BYTES_MAX,
     )
-    producer = Producer(settings)
-    with errors_as_lines():
-        for line in lines_of(file):
-            send(producer, topic, line, key, delivery)
-        producer.flush()
-    if delivery.failed:
+    delivery = send_all(Producer(settings), topic, key_bytes(key), lines)
+    if delivery.reason:
         raise CommandFailed(
             f"{delivery.failed:,} of {counted(delivery.sent, 'message')} not delivered: {delivery.reason}"
         )
-    if sys.stderr.isatty():
+    if errors_on_terminal():
         print(f"{counted(delivery.sent, 'message')} to {topic}", file=sys.stderr)
+
+
+def key_bytes(key: str | None) -> bytes | None:
+    """A key is bytes to Kafka: what was typed is sent, also if it is not text."""
+    return None if key is None else os.fsencode(key)
+
+
+def send_all(producer: Producer, topic: str, key: bytes | None, lines: Iterator[bytes]) -> "Delivery":
+    """Sends until the end of input or the first line that librdkafka refuses; what was sent is waited for."""
+    delivery = Delivery()
+    try:
+        for line in lines:
+            send(producer, topic, line, key, delivery)
+    except KafkaException as error:
+        delivery.sent += 1
+        delivery.failed += 1
+        delivery.reason = error_line(error)
+    while producer.flush(POLL_SECONDS):
+        pass
+    return delivery
 
 
 class Delivery:
@@ -88,7 +109,7 @@ class Delivery:
             self.reason = self.reason or error_line(error)
 
 
-def send(producer: Producer, topic: str, line: bytes, key: str | None, delivery: Delivery) -> None:
+def send(producer: Producer, topic: str, line: bytes, key: bytes | None, delivery: Delivery) -> None:
     """Queues a message; when librdkafka's queue is full, waits until some were delivered."""
     while True:
         try:
@@ -102,9 +123,15 @@ def send(producer: Producer, topic: str, line: bytes, key: str | None, delivery:
 
 
 def lines_of(file: Path | None) -> Iterator[bytes]:
-    if file is None:
-        yield from without_newline(sys.stdin.buffer)
-    elif not sys.stderr.isatty():
+    if file is not None:
+        return lines_of_file(file)
+    if sys.stdin is None:
+        raise CommandFailed("standard input is closed")
+    return without_newline(sys.stdin.buffer)
+
+
+def lines_of_file(file: Path) -> Iterator[bytes]:
+    if not errors_on_terminal():
         with file.open("rb") as opened:
             yield from without_newline(opened)
     else:
@@ -130,7 +157,9 @@ def consume(
             help="Where to start. Default: the beginning, or where the group stopped.",
         ),
     ] = None,
-    group: Annotated[str | None, typer.Option(help="Read as a member of this consumer group.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Read as a member of this consumer group.", callback=check_name)
+    ] = None,
     number: Annotated[
         int | None, typer.Option("-n", min=1, help="Stop after this many messages; else go on for ever.")
     ] = None,
@@ -139,8 +168,9 @@ def consume(
 ) -> None:
     """Print the messages of a topic, one a line. A group commits what was printed."""
     offset = parse_start(start)
+    if sys.stdout is None:
+        raise CommandFailed("standard output is closed")
     require_reachable(bootstrap)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     printed = 0
     with errors_as_lines(), closing(open_consumer(bootstrap, topic, group, offset)) as consumer:
         try:
@@ -155,13 +185,11 @@ def consume(
             if number is not None:
                 raise CommandFailed(f"stopped after {printed:,} of {counted(number, 'message')}") from None
         except BrokenPipeError:
-            # Nobody reads on (`| head`): an end, not a failure. The interpreter must not meet the broken
-            # pipe again when it flushes stdout at its exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()  # nobody reads on (`| head`): an end, not a failure
 
 
 def parse_start(text: str | None) -> int | None:
-    if text is None or text.isdecimal():
+    if text is None or is_offset(text):
         return None if text is None else int(text)
     named = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
     if text not in named:

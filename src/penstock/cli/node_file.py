@@ -21,11 +21,12 @@ Every key has a default; an unknown key is refused, because a typing error must 
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.cli.output import CommandFailed
-from penstock.config import Limits
+from penstock.config import KIB, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +38,17 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 FLUSHES = ("commit", "os")
 STORAGES = ("file", "memory")
 BOTH_ROLES = {"broker", "controller"}
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+PORT_MAX = 65_535
+PARTITIONS_MAX = 10_000
+OFFSETS_PARTITIONS_MAX = 1_000
+BYTES_MIN = 64 * KIB
+"""A lower limit would shut out ordinary clients."""
+MILLISECONDS_MIN = 100
+HOST = re.compile(r"[A-Za-z0-9._:%-]{1,255}")
+"""A name or an address of either family. Whether it exists is for the system to say."""
+RACK_CHARACTERS_MAX = 255
 
 
 class NodeFileError(CommandFailed):
@@ -55,8 +67,10 @@ def read_node_file(path: Path) -> dict[str, Any]:
         raise NodeFileError(f"{path}: not UTF-8") from error
     try:
         return node_settings(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, NodeFileError) as error:
+    except (ValueError, NodeFileError) as error:  # a number of 5,000 digits is no TOMLDecodeError
         raise NodeFileError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise NodeFileError(f"{path}: nested too deeply") from error
 
 
 def node_settings(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,18 +101,14 @@ def one_of(*choices: str) -> Callable[[Any], str]:
     return read
 
 
-def read_port(value: Any) -> int:
-    port = of_type(value, int, "a port")
-    if not 0 <= port < 65_536:
-        raise NodeFileError(f"{port} is not a port")
-    return port
+def whole_number(lowest: int, highest: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        number = of_type(value, int, "a whole number")
+        if not lowest <= number <= highest:
+            raise NodeFileError(f"{number} is not between {lowest} and {highest}")
+        return number
 
-
-def positive(value: Any) -> int:
-    number = of_type(value, int, "a whole number")
-    if number < 1:
-        raise NodeFileError(f"{number} is less than 1")
-    return number
+    return read
 
 
 def read_address(value: Any) -> tuple[str, int]:
@@ -109,9 +119,17 @@ def read_address(value: Any) -> tuple[str, int]:
     text = of_type(value, str, "an address of the form host:port")
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65_535:
+    if not HOST.fullmatch(host) or not re.fullmatch("[0-9]{1,5}", port) or int(port) > PORT_MAX:
         raise NodeFileError(f"{text!r} is not of the form host:port")
     return host, int(port)
+
+
+def read_remote_address(value: Any) -> tuple[str, int]:
+    """One that others connect to, so that port 0 has no meaning."""
+    host, port = read_address(value)
+    if port == 0:
+        raise NodeFileError(f"{value!r} has no port to connect to")
+    return host, port
 
 
 def read_listeners(value: Any) -> dict[str, Any]:
@@ -120,15 +138,15 @@ def read_listeners(value: Any) -> dict[str, Any]:
 
 
 def read_advertised(value: Any) -> dict[str, Any]:
-    host, port = read_address(value)
+    host, port = read_remote_address(value)
     return {"advertised_host": host, "advertised_port": port}
 
 
 def read_roles(value: Any) -> dict[str, Any]:
-    roles = set(of_type(value, list, "a list of roles"))
-    if not roles or not roles <= BOTH_ROLES:
+    roles = of_type(value, list, "a list of roles")
+    if not roles or any(role not in tuple(BOTH_ROLES) for role in roles):
         raise NodeFileError(f"{value!r} is not a list of {' and '.join(sorted(BOTH_ROLES))}")
-    if roles != BOTH_ROLES:
+    if set(roles) != BOTH_ROLES:
         raise NodeFileError("a node with only one of the roles is not available yet")
     return {}
 
@@ -136,9 +154,9 @@ def read_roles(value: Any) -> dict[str, Any]:
 def read_controllers(value: Any) -> dict[str, Any]:
     for entry in of_type(value, list, "a list of id@host:port"):
         number, at, address = of_type(entry, str, "of the form id@host:port").partition("@")
-        if not number.isdecimal() or not at:
+        if not re.fullmatch("[0-9]{1,10}", number) or int(number) > INT_MAX or not at:
             raise NodeFileError(f"{entry!r} is not of the form id@host:port")
-        read_address(address)
+        read_remote_address(address)
     if len(value) > 1:
         raise NodeFileError("more than one controller is not available yet")
     return {}
@@ -153,7 +171,20 @@ def read_storage(value: Any) -> str:
 def read_data(value: Any) -> Path:
     from pathlib import Path
 
-    return Path(of_type(value, str, "a path")).expanduser()
+    text = of_type(value, str, "a path")
+    if not text or "\0" in text:
+        raise NodeFileError(f"{text!r} is not a path")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise NodeFileError(f"{text!r}: {error}") from error
+
+
+def read_rack(value: Any) -> str:
+    rack = of_type(value, str, "a name")
+    if not 0 < len(rack) <= RACK_CHARACTERS_MAX:
+        raise NodeFileError(f"not a name of 1 to {RACK_CHARACTERS_MAX} characters")
+    return rack
 
 
 def read_topics(value: Any) -> dict[str, Any]:
@@ -166,7 +197,21 @@ def read_topics(value: Any) -> dict[str, Any]:
             raise NodeFileError(f'{name}: a table; put a name with dots in quotes, as in "retention.ms"')
         else:
             defaults[name] = str(setting).lower() if isinstance(setting, bool) else str(setting)
+    check_topics(defaults)
     return {"topic_defaults": defaults}
+
+
+def check_topics(defaults: Mapping[str, str]) -> None:
+    from penstock.metadata.configs import check_node_defaults  # only where a file has the table
+    from penstock.types import ApiError
+
+    try:
+        check_node_defaults(defaults)
+    except ApiError as error:
+        raise NodeFileError(str(error)) from error
+    if int(defaults.get("num.partitions", 1)) > PARTITIONS_MAX:
+        # Kafka would allow it, but a controller creates no more at once.
+        raise NodeFileError(f"num.partitions: more than {PARTITIONS_MAX}")
 
 
 def read_limits(value: Any) -> dict[str, Any]:
@@ -175,12 +220,24 @@ def read_limits(value: Any) -> dict[str, Any]:
     unknown = sorted(given.keys() - known)
     if unknown:
         raise NodeFileError(f"unknown limit {unknown[0]!r}; known are {', '.join(sorted(known))}")
-    return {"limits": Limits(**{name: positive(number) for name, number in given.items()})}
+    limits = {}
+    for name, number in given.items():
+        try:
+            limits[name] = range_of_limit(name)(number)
+        except NodeFileError as error:
+            raise NodeFileError(f"{name}: {error}") from None
+    return {"limits": Limits(**limits)}
+
+
+def range_of_limit(name: str) -> Callable[[Any], int]:
+    if name.endswith("_bytes_max"):
+        return whole_number(BYTES_MIN, LONG_MAX if name == "total_bytes_max" else INT_MAX)
+    return whole_number(MILLISECONDS_MIN if name.endswith("_ms_max") else 1, INT_MAX)
 
 
 def read_http_port(value: Any) -> dict[str, Any]:
     """`false` switches the endpoint off."""
-    return {"http_port": None if value is False else read_port(value)}
+    return {"http_port": None if value is False else whole_number(0, PORT_MAX)(value)}
 
 
 def stored_as(name: str, read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
@@ -188,7 +245,7 @@ def stored_as(name: str, read: Callable[[Any], Any]) -> Callable[[Any], dict[str
 
 
 READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-    "id": stored_as("node_id", positive),
+    "id": stored_as("node_id", whole_number(0, INT_MAX)),
     "roles": read_roles,
     "listeners": read_listeners,
     "advertised": read_advertised,
@@ -197,12 +254,16 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "storage": stored_as("storage", read_storage),
     "flush": stored_as("flush", one_of(*FLUSHES)),
     "log_level": stored_as("log_level", one_of(*LOG_LEVELS)),
-    "rack": stored_as("rack", lambda value: of_type(value, str, "a name")),
+    "rack": stored_as("rack", read_rack),
     "http_port": read_http_port,
     "auto_create_topics": stored_as(
         "auto_create_topics", lambda value: of_type(value, bool, "true or false")
     ),
-    "offsets_topic_partitions": stored_as("offsets_topic_partitions", positive),
+    "offsets_topic_partitions": stored_as(
+        "offsets_topic_partitions", whole_number(1, OFFSETS_PARTITIONS_MAX)
+    ),
+    "retention_check_ms": stored_as("retention_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
+    "compaction_check_ms": stored_as("compaction_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "topics": read_topics,
     "limits": read_limits,
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,9 +12,22 @@ if TYPE_CHECKING:
 
 Cell = str | int | None
 
+STDOUT = 1
+
 
 class CommandFailed(Exception):  # noqa: N818 - it is the outcome of a command, not an error in it
     """An expected failure; its message is the one line the user sees."""
+
+
+def discard_output() -> None:
+    """Nobody takes it any more. The interpreter must not find that out again when it flushes at its exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, STDOUT)
+    os.close(nowhere)
+
+
+def errors_on_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def print_json(value: Any) -> None:

@@ -24,17 +24,28 @@ from penstock.cli.kafka import (
     require_topic,
 )
 from penstock.cli.offsets import positions
-from penstock.cli.options import BOOTSTRAP, Bootstrap, Json, parse_settings
-from penstock.cli.output import counted, print_json, print_table
+from penstock.cli.options import (
+    BOOTSTRAP,
+    Bootstrap,
+    Json,
+    check_name,
+    check_names,
+    check_text,
+    parse_settings,
+)
+from penstock.cli.output import CommandFailed, counted, print_json, print_table
 
 if TYPE_CHECKING:
     from confluent_kafka.admin._metadata import TopicMetadata
 
 BROKER_DEFAULT = -1
+PARTITIONS_MAX = 100_000
+REPLICAS_MAX = 2**15 - 1
+"""What librdkafka and the protocol can say; brokers allow less."""
 
 topics = typer.Typer(name="topics", help="Topics and their settings.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The topic.", callback=check_name)]
 
 
 def register(app: typer.Typer) -> None:
@@ -64,11 +75,14 @@ def list_topics(
 def create(
     name: Name,
     bootstrap: Bootstrap = BOOTSTRAP,
-    partitions: Annotated[int, typer.Option(min=1, help="Number of partitions.")] = 1,
+    partitions: Annotated[int, typer.Option(min=1, max=PARTITIONS_MAX, help="Number of partitions.")] = 1,
     replication: Annotated[
         int | None,
         typer.Option(
-            "--replicas", min=1, help="Copies of each partition; the broker's default if not given."
+            "--replicas",
+            min=1,
+            max=REPLICAS_MAX,
+            help="Copies of each partition; the broker's default if not given.",
         ),
     ] = None,
     config: Annotated[
@@ -122,16 +136,17 @@ def describe(name: Name, bootstrap: Bootstrap = BOOTSTRAP, json: Json = False) -
 
 @topics.command()
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The topics.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The topics.", callback=check_names)],
     bootstrap: Bootstrap = BOOTSTRAP,
 ) -> None:
     """Delete topics and all their messages."""
     admin = connect(bootstrap)
     metadata = cluster_metadata(admin, bootstrap)
-    for name in names:
+    unique = list(dict.fromkeys(names))
+    for name in unique:
         require_topic(metadata, name)
-    answers(admin.delete_topics(names, request_timeout=REQUEST_SECONDS_MAX))
-    for name in names:
+    answers(admin.delete_topics(unique, request_timeout=REQUEST_SECONDS_MAX))
+    for name in unique:
         print(f"deleted {name}")
 
 
@@ -148,6 +163,8 @@ def config(
     json: Json = False,
 ) -> None:
     """Show the settings of a topic, or change some."""
+    for setting in removed or []:
+        check_text(setting)
     changes = [
         ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
         for setting, value in parse_settings(settings).items()
@@ -157,6 +174,9 @@ def config(
     ]
     admin = connect(bootstrap)
     require_topic(cluster_metadata(admin, bootstrap), name)
+    if removed:
+        # Brokers take it for done: a setting that does not exist is at its default.
+        require_settings(admin, name, removed)
     if changes:
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
         for future in admin.incremental_alter_configs(
@@ -210,6 +230,13 @@ def read_config(admin: AdminClient, name: str) -> list[dict[str, Any]]:
         {"name": entry.name, "value": entry.value, "source": ConfigSource(entry.source).name.lower()}
         for entry in sorted(entries, key=lambda entry: str(entry.name))
     ]
+
+
+def require_settings(admin: AdminClient, name: str, settings: list[str]) -> None:
+    known = {entry["name"] for entry in read_config(admin, name)}
+    for setting in settings:
+        if setting not in known:
+            raise CommandFailed(f"topics have no setting {setting!r}")
 
 
 def replicas(topic: "TopicMetadata") -> int:

@@ -3,14 +3,18 @@
 Nothing heavy is imported before the node itself: from here to `ready` must take a fraction of a second.
 """
 
+import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from penstock.cli.node_file import STORAGES, read_node_file, read_storage
+from penstock.cli.node_file import HOST, STORAGES, read_node_file, read_storage
 from penstock.cli.output import CommandFailed
 from penstock.config import NodeConfig
+
+WILDCARDS = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +59,7 @@ def up(
     settings = read_node_file(config) if config else {}
     given = {
         "data": data,
-        "host": host,
+        "host": host if host is None else parse_host(host),
         "port": port,
         "http_port": http_port,
         "storage": storage if storage is None else parse_storage(storage),
@@ -65,6 +69,12 @@ def up(
     if no_http:
         settings["http_port"] = None
     run(settings)
+
+
+def parse_host(text: str) -> str:
+    if not HOST.fullmatch(text):
+        raise typer.BadParameter(f"{text!r} is not a name or an address", param_hint="--host")
+    return text
 
 
 def parse_storage(text: str) -> str:
@@ -84,10 +94,22 @@ def run(settings: dict[str, Any]) -> None:
     from penstock.broker.node import run_node
     from penstock.storage import StorageError
 
+    config = NodeConfig(**settings)
+    if config.advertised_host is None and is_wildcard(config.host):
+        config = replace(config, advertised_host=socket.gethostname())
     try:
-        run_node(NodeConfig(**settings), on_ready=print_ready)
+        run_node(config, on_ready=print_ready)
     except StorageError as error:
         raise CommandFailed(str(error)) from error
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether it stands for all addresses of the machine, so that no client could connect to it by name."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.inet_pton(family, host) == WILDCARDS[family]
+    except OSError:  # a name
+        return False
 
 
 def print_ready(kafka_address: str, http_url: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
-from penstock.cli.kafka import client_config, error_line
+from penstock.cli.kafka import BATCH_MESSAGES_MAX, POLL_SECONDS, client_config, error_line
 from penstock.cli.output import CommandFailed
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 STALL_SECONDS_MAX = 20.0
-POLL_SECONDS = 0.1
-BATCH_MESSAGES_MAX = 1_000
 QUEUE_KIB = 64 * 1024
 
 Headers = list[tuple[str, str | bytes | None]]

@@ -32,7 +32,7 @@ def refuse_commit(group: Group | None, request: CommitRequest, now_ms: int) -> E
         return ErrorCode.illegal_generation
     if group.state is GroupState.COMPLETING_REBALANCE:
         return ErrorCode.rebalance_in_progress
-    member.refresh_session(now_ms)
+    group.sessions.refresh(member, now_ms)
     return ErrorCode.none
 
 

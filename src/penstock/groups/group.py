@@ -7,8 +7,9 @@ member sends SyncGroup; the leader's carries the assignment, and when that is wr
 
 The first rebalance of an empty group waits a little longer for members that start together.
 
-Deadlines are plain numbers on the members and on the group: `next_deadline` is the earliest, `expire` does
-what is due. A group in which nothing is due costs nothing. What a JoinGroup means is decided in `joining`.
+Deadlines are plain numbers on the members and on the group: `next_deadline` is not later than the earliest,
+`expire` does what is due. A group in which nothing is due costs nothing, and one request costs the same in a
+large group as in a small one unless it ends a phase. What a JoinGroup means is decided in `joining`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from penstock.groups.messages import (
 )
 from penstock.groups.offsets import Offsets
 from penstock.groups.roster import Roster
+from penstock.groups.sessions import Sessions
 from penstock.groups.states import TRANSITIONS, GroupState
 from penstock.groups.subscription import CONSUMER_PROTOCOL_TYPE, maybe_union
 from penstock.types import ErrorCode
@@ -55,9 +57,8 @@ class Group:
         self.protocol_name: str | None = None
         self.roster = Roster()
         self.offsets = Offsets()
-        self.pending: dict[str, int] = {}
-        """Member ids that were handed out and not used yet, with the time they are forgotten."""
-        self.new_member_added = False
+        self.sessions = Sessions(self.roster)
+        self._new_member_added = False
         """A further member came while an empty group waits for its first members."""
         self._subscribed_topics: frozenset[str] | None = None
         self._join_deadline_ms: int | None = None
@@ -82,7 +83,7 @@ class Group:
         if not self._pending_sync:
             self._sync_deadline_ms = None
         if self.state is GroupState.STABLE:
-            member.refresh_session(now_ms)
+            self.sessions.refresh(member, now_ms)
             self.answer(token, self._assignment_of(member))
             return self.take_effects()
         if member.sync_token is not None:  # sent again over a new connection
@@ -119,20 +120,22 @@ class Group:
             return member
         if generation_id != self.generation_id:
             return ErrorCode.illegal_generation
-        member.refresh_session(now_ms)
+        self.sessions.refresh(member, now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
             return ErrorCode.rebalance_in_progress
         return ErrorCode.none
 
     def leave(self, token: int, leaving: Sequence[LeavingMember], now_ms: int) -> list[Effect]:
+        size = len(self.roster)
         outcome = [self._leave_one(one) for one in leaving]
         self.answer(token, LeaveReply(members=tuple(outcome)))
         if ErrorCode.none in outcome:
-            self.after_removal(now_ms)
+            # A pending member held nobody up but a join phase, so its end alone starts no rebalance.
+            self.after_removal(now_ms, is_rebalance_needed=len(self.roster) < size)
         return self.take_effects()
 
     def _leave_one(self, leaving: LeavingMember) -> ErrorCode:
-        if leaving.group_instance_id is None and self.pending.pop(leaving.member_id, None) is not None:
+        if leaving.group_instance_id is None and self.sessions.take_pending(leaving.member_id):
             return ErrorCode.none
         member: Member | ErrorCode
         if leaving.group_instance_id is not None and not leaving.member_id:
@@ -148,21 +151,16 @@ class Group:
     # Time ----------------------------------------------------------------------------------------------
 
     def next_deadline(self) -> int | None:
-        deadlines = [*self.pending.values()]
-        deadlines += [one.session_deadline_ms for one in self.roster if one.session_deadline_ms is not None]
-        deadlines += [one for one in (self._join_deadline_ms, self._sync_deadline_ms) if one is not None]
-        return min(deadlines, default=None)
+        """When to call `expire` next: there may be nothing to do then, but nothing is due earlier."""
+        deadlines = (self.sessions.next_deadline(), self._join_deadline_ms, self._sync_deadline_ms)
+        return min((one for one in deadlines if one is not None), default=None)
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Do what is due. Early calls do no harm."""
-        stale_ids = [member_id for member_id, deadline in self.pending.items() if deadline <= now_ms]
-        for member_id in stale_ids:
-            del self.pending[member_id]
-        silent = [one for one in self.roster if _is_due(one.session_deadline_ms, now_ms)]
+        silent, stale_ids = self.sessions.take_due(now_ms)
         for member in silent:
             self.remove(member)
-        if stale_ids or silent:
-            # A pending member held nobody up but a join phase, so its end alone starts no rebalance.
+        if silent or stale_ids:
             self.after_removal(now_ms, is_rebalance_needed=bool(silent))
         if _is_due(self._sync_deadline_ms, now_ms):
             self._expire_sync(now_ms)
@@ -179,8 +177,8 @@ class Group:
         self.after_removal(now_ms)
 
     def _expire_join(self, now_ms: int) -> None:
-        if self.new_member_added and self._initial_remaining_ms:
-            self.new_member_added = False
+        if self._new_member_added and self._initial_remaining_ms:
+            self._new_member_added = False
             delay_ms = min(self.limits.initial_rebalance_delay_ms, self._initial_remaining_ms)
             self._initial_remaining_ms -= delay_ms
             self._join_deadline_ms = now_ms + delay_ms
@@ -200,7 +198,7 @@ class Group:
         timeout_ms = self.roster.rebalance_timeout_ms()
         if is_initial:
             delay_ms = self.limits.initial_rebalance_delay_ms
-            self.new_member_added = False
+            self._new_member_added = False
             self._initial_remaining_ms = max(timeout_ms - delay_ms, 0)
             self._join_deadline_ms = now_ms + delay_ms
         else:
@@ -212,8 +210,8 @@ class Group:
         if (
             self.state is GroupState.PREPARING_REBALANCE
             and self._initial_remaining_ms is None
-            and not self.pending
-            and len(self.roster.waiting_to_join()) == len(self.roster)
+            and not self.sessions.pending
+            and self.roster.waiting_count == len(self.roster)
         ):
             self._complete_join(now_ms)
 
@@ -239,11 +237,11 @@ class Group:
         self._become(GroupState.COMPLETING_REBALANCE, now_ms)
         self._sync_deadline_ms = now_ms + self.roster.rebalance_timeout_ms()
         for member in self.roster.waiting_to_join():
-            assert member.join_token is not None
-            self.answer(member.join_token, self.generation_for(member))
-            member.join_token = None
+            token = self.roster.end_waiting(member)
+            assert token is not None
+            self.answer(token, self.generation_for(member))
             member.is_new = False
-            member.refresh_session(now_ms)
+            self.sessions.refresh(member, now_ms)
             self._pending_sync.add(member.member_id)
 
     def written(self, purpose: Purpose, error: ErrorCode, now_ms: int) -> list[Effect]:
@@ -272,23 +270,48 @@ class Group:
             if member.sync_token is not None:
                 self.answer(member.sync_token, reply or self._assignment_of(member))
                 member.sync_token = None
-                member.refresh_session(now_ms)
+                self.sessions.refresh(member, now_ms)
 
     # Members -------------------------------------------------------------------------------------------
+
+    def add(self, member: Member, protocol_type: str, now_ms: int) -> None:
+        """A newcomer, whose JoinGroup waits for the end of the join phase; that begins if it has not."""
+        if not len(self.roster):
+            self.protocol_type = protocol_type
+        self.roster.add(member)
+        self.sessions.watch(member)
+        if self.state is GroupState.PREPARING_REBALANCE:
+            self._new_member_added = True
+        else:
+            self.prepare_rebalance(now_ms)
+
+    def gather(self, member: Member, token: int, now_ms: int) -> None:
+        """The same for a member that is known already and joins again."""
+        stale_token = self.roster.end_waiting(member)
+        if stale_token is not None:  # sent again over a new connection
+            stale = JoinReply(error=ErrorCode.rebalance_in_progress, member_id=member.member_id)
+            self.answer(stale_token, stale)
+        self.roster.begin_waiting(member, token)
+        if not member.is_new:
+            member.session_deadline_ms = None
+        if self.state is not GroupState.PREPARING_REBALANCE:
+            self.prepare_rebalance(now_ms)
 
     def remove(self, member: Member) -> None:
         """Take a member out; the caller goes on with `after_removal` when it has taken out all."""
         self.dismiss(member, ErrorCode.unknown_member_id)
         self.roster.remove(member)
+        self.sessions.forget(member.member_id)
         self._pending_sync.discard(member.member_id)
 
     def dismiss(self, member: Member, error: ErrorCode) -> None:
         """Answer what the member waits for with an error."""
-        if member.join_token is not None:
-            self.answer(member.join_token, JoinReply(error=error, member_id=member.member_id))
+        token = self.roster.end_waiting(member)
+        if token is not None:
+            self.answer(token, JoinReply(error=error, member_id=member.member_id))
         if member.sync_token is not None:
             self.answer(member.sync_token, SyncReply(error=error))
-        member.join_token = member.sync_token = None
+        member.sync_token = None
 
     def after_removal(self, now_ms: int, *, is_rebalance_needed: bool = True) -> None:
         if self.state is GroupState.PREPARING_REBALANCE:
@@ -300,7 +323,9 @@ class Group:
         if member.member_id in self._pending_sync:
             self._pending_sync.remove(member.member_id)
             self._pending_sync.add(member_id)
+        self.sessions.forget(member.member_id)
         self.roster.rename(member, member_id)
+        self.sessions.watch(member)
 
     # What is shown and written --------------------------------------------------------------------------
 

@@ -36,8 +36,8 @@ def join(group: Group, token: int, request: JoinRequest, now_ms: int) -> list[Ef
         _join_with_id(group, token, request, now_ms)
     elif known is not None:
         _restart_static(group, known, token, request, now_ms)
-    elif request.group_instance_id is None and request.requires_known_member_id:
-        group.pending[request.fresh_member_id] = now_ms + request.session_timeout_ms
+    elif _needs_id(request):
+        group.sessions.hand_out(request.fresh_member_id, now_ms + request.session_timeout_ms)
         refusal = JoinReply(error=ErrorCode.member_id_required, member_id=request.fresh_member_id)
         group.answer(token, refusal)
     else:
@@ -58,23 +58,28 @@ def _refuse(group: Group, request: JoinRequest) -> ErrorCode:
     return ErrorCode.none
 
 
+def _needs_id(request: JoinRequest) -> bool:
+    """Whether this is a newcomer that is to come again with the id it is given."""
+    return not request.member_id and request.group_instance_id is None and request.requires_known_member_id
+
+
 def _has_room_for(group: Group, request: JoinRequest) -> bool:
     limit = group.limits.group_size_max
+    if _needs_id(request) and len(group.sessions.pending) >= limit:
+        return False
     member = group.roster.get(request.member_id) or group.roster.static(request.group_instance_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         # Who comes first stays; that lets a group shrink after its limit was lowered.
-        waiting = group.roster.waiting_to_join()
-        return member in waiting or len(waiting) < limit
-    if member is not None or request.member_id in group.pending:
-        return member is not None or len(group.roster) < limit
-    return len(group.roster) < limit and len(group.pending) < limit
+        is_waiting = member is not None and member.join_token is not None
+        return is_waiting or group.roster.waiting_count < limit
+    return member is not None or len(group.roster) < limit
 
 
 def _refused(group: Group, token: int, request: JoinRequest, error: ErrorCode, now_ms: int) -> None:
     group.answer(token, JoinReply(error=error, member_id=request.member_id))
     if error is not ErrorCode.group_max_size_reached:
         return
-    group.pending.pop(request.member_id, None)
+    group.sessions.take_pending(request.member_id)
     member = group.roster.find(request.member_id, request.group_instance_id)
     if isinstance(member, Member):
         group.remove(member)
@@ -82,20 +87,18 @@ def _refused(group: Group, token: int, request: JoinRequest, error: ErrorCode, n
 
 
 def _join_with_id(group: Group, token: int, request: JoinRequest, now_ms: int) -> None:
-    if request.group_instance_id is None and request.member_id in group.pending:
-        del group.pending[request.member_id]
+    if request.group_instance_id is None and group.sessions.take_pending(request.member_id):
         _add(group, request.member_id, token, request, now_ms)
         return
     member = group.roster.find(request.member_id, request.group_instance_id)
     if isinstance(member, ErrorCode):
         group.answer(token, JoinReply(error=member, member_id=request.member_id))
     elif _is_answered_at_once(group, member, request):
-        member.refresh_session(now_ms)
+        group.sessions.refresh(member, now_ms)
         group.answer(token, group.generation_for(member))
     else:
-        _update(group, member, token, request)
-        if group.state is not GroupState.PREPARING_REBALANCE:
-            group.prepare_rebalance(now_ms)
+        _update(group, member, request)
+        group.gather(member, token, now_ms)
 
 
 def _is_answered_at_once(group: Group, member: Member, request: JoinRequest) -> bool:
@@ -107,8 +110,6 @@ def _is_answered_at_once(group: Group, member: Member, request: JoinRequest) -> 
 
 
 def _add(group: Group, member_id: str, token: int, request: JoinRequest, now_ms: int) -> None:
-    if not len(group.roster):
-        group.protocol_type = request.protocol_type
     member = Member(
         member_id=member_id,
         group_instance_id=request.group_instance_id,
@@ -121,24 +122,14 @@ def _add(group: Group, member_id: str, token: int, request: JoinRequest, now_ms:
         session_deadline_ms=now_ms + group.limits.new_member_join_timeout_ms,
         is_new=True,
     )
-    group.roster.add(member)
-    if group.state is GroupState.PREPARING_REBALANCE:
-        group.new_member_added = True
-    else:
-        group.prepare_rebalance(now_ms)
+    group.add(member, request.protocol_type, now_ms)
 
 
-def _update(group: Group, member: Member, token: int, request: JoinRequest) -> None:
-    if member.join_token is not None:  # sent again over a new connection
-        stale = JoinReply(error=ErrorCode.rebalance_in_progress, member_id=member.member_id)
-        group.answer(member.join_token, stale)
-    member.join_token = token
+def _update(group: Group, member: Member, request: JoinRequest) -> None:
     member.client_id, member.client_host = request.client_id, request.client_host
     member.session_timeout_ms = request.session_timeout_ms
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
-    member.protocols = request.protocols
-    if not member.is_new:
-        member.session_deadline_ms = None
+    group.roster.change_protocols(member, request.protocols)
 
 
 def _restart_static(group: Group, member: Member, token: int, request: JoinRequest, now_ms: int) -> None:
@@ -147,18 +138,15 @@ def _restart_static(group: Group, member: Member, token: int, request: JoinReque
     group.dismiss(member, ErrorCode.fenced_instance_id)
     group.rename(member, request.fresh_member_id)
     member.is_new = False
-    _update(group, member, token, request)
-    if group.state is GroupState.PREPARING_REBALANCE:
-        return
+    _update(group, member, request)
     if (
         group.state is not GroupState.STABLE
         or group.roster.select_protocol() != group.protocol_name
         or topics_before != maybe_topics(member.metadata_for(group.protocol_name))
     ):
-        group.prepare_rebalance(now_ms)
+        group.gather(member, token, now_ms)
         return
-    member.join_token = None
-    member.refresh_session(now_ms)
+    group.sessions.refresh(member, now_ms)
     group.read_subscriptions()
     group.write_metadata(
         Rejoined(token, _unchanged_generation(group, member, request, leader_before)),

@@ -1,4 +1,4 @@
-"""The named limits and delays of consumer groups, with Kafka's names and, but for two, its defaults."""
+"""The named limits and delays of consumer groups, with Kafka's names and, but for three, its defaults."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ class GroupLimits:
     """`group.min.session.timeout.ms`."""
     session_timeout_ms_max: int = 30 * MINUTE_MS
     """`group.max.session.timeout.ms`."""
+    rebalance_timeout_ms_max: int = 24 * 60 * MINUTE_MS
+    """The longest that a join phase waits for one member, whatever it asks for; Kafka has no limit."""
     initial_rebalance_delay_ms: int = 100
     """`group.initial.rebalance.delay.ms`. Kafka waits 3 s for further members of a new group; a tenth of a
     second gathers members that start together and lets a lone consumer read at once."""

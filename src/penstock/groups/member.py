@@ -36,7 +36,3 @@ class Member:
     def vote(self, candidates: frozenset[str]) -> str:
         """The member's most preferred protocol among those that all members know."""
         return next(name for name, _ in self.protocols if name in candidates)
-
-    def refresh_session(self, now_ms: int) -> None:
-        if self.join_token is None and self.sync_token is None:
-            self.session_deadline_ms = now_ms + self.session_timeout_ms

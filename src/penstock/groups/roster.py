@@ -2,6 +2,9 @@
 
 Order matters: members are kept as they joined, and the first becomes leader, so that the same history
 always gives the same group.
+
+Who waits in JoinGroup and who knows which protocol is counted as it changes, for every JoinGroup asks and a
+group may be large. So `join_token` and `protocols` of a member are changed here and nowhere else.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ class Roster:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
         self._static_ids: dict[str, str] = {}
+        self._protocol_counts: Counter[str] = Counter()
+        self.waiting_count = 0
+        """Members whose JoinGroup waits for an answer."""
         self.leader_id: str | None = None
 
     def __len__(self) -> int:
@@ -50,6 +56,8 @@ class Roster:
     def add(self, member: Member) -> None:
         assert member.member_id not in self._members
         self._members[member.member_id] = member
+        self.waiting_count += member.join_token is not None
+        self._protocol_counts.update(_names(member.protocols))
         if member.group_instance_id is not None:
             self._static_ids[member.group_instance_id] = member.member_id
         if self.leader_id is None:
@@ -57,6 +65,8 @@ class Roster:
 
     def remove(self, member: Member) -> None:
         del self._members[member.member_id]
+        self.waiting_count -= member.join_token is not None
+        self._discount(member.protocols)
         if member.group_instance_id is not None:
             del self._static_ids[member.group_instance_id]
         if self.leader_id == member.member_id:
@@ -73,6 +83,30 @@ class Roster:
         self._static_ids[member.group_instance_id] = member_id
         if was_leader:
             self.leader_id = member_id
+
+    def begin_waiting(self, member: Member, token: int) -> None:
+        """The member's JoinGroup `token` waits from now on."""
+        assert member.join_token is None
+        member.join_token = token
+        self.waiting_count += 1
+
+    def end_waiting(self, member: Member) -> int | None:
+        """The token that the member waited with, if it did; the caller answers it."""
+        token, member.join_token = member.join_token, None
+        self.waiting_count -= token is not None
+        return token
+
+    def change_protocols(self, member: Member, protocols: Protocols) -> None:
+        if protocols != member.protocols:
+            self._discount(member.protocols)
+            self._protocol_counts.update(_names(protocols))
+        member.protocols = protocols
+
+    def _discount(self, protocols: Protocols) -> None:
+        for name in _names(protocols):
+            self._protocol_counts[name] -= 1
+            if not self._protocol_counts[name]:
+                del self._protocol_counts[name]
 
     def waiting_to_join(self) -> list[Member]:
         return [member for member in self._members.values() if member.join_token is not None]
@@ -91,14 +125,20 @@ class Roster:
         return bool(joined)
 
     def common_protocols(self) -> frozenset[str]:
-        known = Counter(name for member in self for name in {name for name, _ in member.protocols})
-        return frozenset(name for name, count in known.items() if count == len(self._members))
+        return frozenset(filter(self._is_common, self._protocol_counts))
+
+    def _is_common(self, name: str) -> bool:
+        return self._protocol_counts[name] == len(self._members)
 
     def supports(self, protocols: Protocols) -> bool:
-        return not self.common_protocols().isdisjoint(name for name, _ in protocols)
+        return any(self._is_common(name) for name, _ in protocols)
 
     def select_protocol(self) -> str:
         """Each member votes for its favourite among the common protocols; the first of the most voted."""
         candidates = self.common_protocols()
         votes = Counter(member.vote(candidates) for member in self)
         return votes.most_common(1)[0][0]
+
+
+def _names(protocols: Protocols) -> set[str]:
+    return {name for name, _ in protocols}

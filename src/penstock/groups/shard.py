@@ -8,6 +8,7 @@ changes only there.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.groups import commits, joining, records, snapshot
@@ -72,7 +73,7 @@ class Shard:
         effects: list[Effect] = []
         for group in self.groups.values():
             for member in group.roster:
-                member.refresh_session(now_ms)
+                group.sessions.refresh(member, now_ms)
             if len(group.roster) > self.limits.group_size_max:
                 group.prepare_rebalance(now_ms)
                 effects += group.take_effects()
@@ -92,8 +93,17 @@ class Shard:
             error = ErrorCode.unknown_member_id
         if error is not ErrorCode.none:
             return [Answer(token, JoinReply(error=error, member_id=request.member_id))]
-        group = self.groups.get(group_id) or self._create(group_id, now_ms)
-        return joining.join(group, token, request, now_ms)
+        # A group that lets nobody in is not kept, so that refused requests leave nothing behind.
+        group = self.groups.get(group_id) or Group(group_id, self.limits, now_ms)
+        effects = joining.join(group, token, self._within_limits(request), now_ms)
+        if not _is_blank(group):
+            self.groups[group_id] = group
+        return effects
+
+    def _within_limits(self, request: JoinRequest) -> JoinRequest:
+        if request.rebalance_timeout_ms <= self.limits.rebalance_timeout_ms_max:
+            return request
+        return replace(request, rebalance_timeout_ms=self.limits.rebalance_timeout_ms_max)
 
     def _is_session_allowed(self, session_timeout_ms: int) -> bool:
         return self.limits.session_timeout_ms_min <= session_timeout_ms <= self.limits.session_timeout_ms_max
@@ -115,13 +125,16 @@ class Shard:
     def leave(self, group_id: str, token: int, members: Sequence[LeavingMember], now_ms: int) -> list[Effect]:
         group = self.groups.get(group_id)
         if group is None:
-            return [Answer(token, LeaveReply(error=_unknown(group_id)))]
-        return group.leave(token, members, now_ms)
+            if not group_id:
+                return [Answer(token, LeaveReply(ErrorCode.invalid_group_id))]
+            return [Answer(token, LeaveReply(members=(ErrorCode.unknown_member_id,) * len(members)))]
+        effects = group.leave(token, members, now_ms)
+        self._drop_if_blank(group)
+        return effects
 
     def expire(self, group: Group, now_ms: int) -> list[Effect]:
         effects = group.expire(now_ms)
-        if self.groups.get(group.group_id) is group and _is_blank(group):
-            del self.groups[group.group_id]
+        self._drop_if_blank(group)
         return effects
 
     # Offsets -------------------------------------------------------------------------------------------
@@ -178,12 +191,16 @@ class Shard:
                 effects.append(_removal(group, OffsetsRemoved(gone)))
         return effects
 
+    def topics(self) -> set[str]:
+        """The topics that some group has committed offsets of."""
+        return {one.topic for group in self.groups.values() for one in group.offsets.committed}
+
     def expire_offsets(self, now_ms: int) -> list[Effect]:
         """The periodic sweep: expired offsets go, and so do empty groups that have none left."""
         effects: list[Effect] = []
         for group in list(self.groups.values()):
             expired = tuple(commits.expired_offsets(group, now_ms))
-            is_idle = group.state is GroupState.EMPTY and not group.pending
+            is_idle = group.state is GroupState.EMPTY and not group.sessions.pending
             if is_idle and set(expired) == set(group.offsets.known()):
                 effects += self._delete(group, None)
             elif expired:
@@ -212,6 +229,7 @@ class Shard:
         group, purpose, ok = write.group, write.purpose, error is ErrorCode.none
         if isinstance(purpose, OffsetsCommitted):
             group.offsets.finish(purpose.offsets, written=ok)
+            self._drop_if_blank(group)
             return [Answer(purpose.token, purpose.reply if ok else OffsetsReply(error))]
         if isinstance(purpose, OffsetsRemoved):
             if ok:
@@ -231,13 +249,17 @@ class Shard:
         group = self.groups[group_id] = Group(group_id, self.limits, now_ms)
         return group
 
+    def _drop_if_blank(self, group: Group) -> None:
+        if self.groups.get(group.group_id) is group and _is_blank(group):
+            del self.groups[group.group_id]
+
 
 def _is_blank(group: Group) -> bool:
-    """Somebody asked for a member id and never came back; nothing of the group was ever written."""
+    """Nobody is in the group, nobody is expected, and nothing of it was ever written."""
     return (
         group.state is GroupState.EMPTY
         and not group.generation_id
-        and not group.pending
+        and not group.sessions.pending
         and group.offsets.is_empty()
     )
 

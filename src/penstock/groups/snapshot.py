@@ -13,7 +13,7 @@ from penstock.groups.member import Member
 from penstock.groups.states import GroupState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from penstock.groups.group import Group
     from penstock.groups.messages import KeyValue
@@ -44,7 +44,11 @@ def record_of(group: Group, assignments: Mapping[str, bytes]) -> KeyValue:
 
 
 def restore(group: Group, value: records.GroupMetadataValue, now_ms: int) -> None:
-    """Fill a new group; the sessions of its members begin again."""
+    """Fill a new group; the sessions of its members begin again. Raises RecordError if they contradict."""
+    _check_unique([one.member_id for one in value.members], "members")
+    _check_unique(
+        [one.group_instance_id for one in value.members if one.group_instance_id is not None], "instances"
+    )
     group.protocol_type = value.protocol_type or None
     group.generation_id = value.generation_id
     group.protocol_name = value.protocol_name
@@ -61,8 +65,13 @@ def restore(group: Group, value: records.GroupMetadataValue, now_ms: int) -> Non
             protocols=((value.protocol_name or "", one.subscription),),
             assignment=one.assignment,
         )
-        member.refresh_session(now_ms)
         group.roster.add(member)
+        group.sessions.refresh(member, now_ms)
     if value.leader is not None and group.roster.get(value.leader) is not None:
         group.roster.leader_id = value.leader
     group.read_subscriptions()
+
+
+def _check_unique(names: Sequence[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        raise records.RecordError(f"two {what} of a group have the same id")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 REPLICATION_FACTOR_DEFAULT_MAX = 3
 """The default replication factor of topics, where there are that many brokers."""
-OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
 
 _TABLE = (
     ConfigKey("node.id", ConfigType.INT, "", "The number of this node."),
@@ -77,7 +76,7 @@ def static_values(config: NodeConfig) -> dict[str, str]:
             "default.replication.factor", str(REPLICATION_FACTOR_DEFAULT_MAX)
         ),
         "offsets.topic.num.partitions": str(config.offsets_topic_partitions),
-        "offsets.retention.minutes": str(OFFSETS_RETENTION_MINUTES),
+        "offsets.retention.minutes": str(config.groups.offsets_retention_ms // 60_000),
         "socket.request.max.bytes": str(limits.frame_bytes_max),
         "connections.max.idle.ms": str(limits.idle_ms_max),
         "max.connections": str(limits.connections_max),

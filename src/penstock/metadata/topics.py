@@ -1,8 +1,9 @@
 """Decisions about topics: what a request to create, grow or delete them leads to.
 
 Each function looks at an image and a whole request and returns the records to write together with one
-outcome per topic, in the order asked; a topic that is named twice is refused, with one outcome. Items fail one by one; the records are of those that did not. Nothing
-is written here, so asking with `validate_only` is the same decision whose records are thrown away.
+outcome per topic, in the order asked; a topic that is named twice is refused, with one outcome. Topics fail
+one by one; the records are of those that did not. Nothing is written here, so asking with `validate_only` is
+the same decision whose records are thrown away.
 """
 
 from __future__ import annotations

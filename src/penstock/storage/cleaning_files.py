@@ -9,15 +9,15 @@ from penstock.storage.index import encode_index
 from penstock.storage.recovery import IndexBuilder
 from penstock.storage.scan import scan_batches
 from penstock.storage.segment import index_path, segment_path
-from penstock.storage.swapping import CLEANED_SUFFIX
+from penstock.storage.swapping import cleaned_suffix, discard
 from penstock.wire.batch import check_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.storage.compaction import CompactionPlan
-    from penstock.storage.interface import Buffer, SegmentInfo
-    from penstock.wire.batch import BatchHeader
+    from penstock.storage.interface import SegmentInfo
+    from penstock.wire.batch import BatchHeader, Buffer
 
 WRITE_BYTES = 4 << 20
 
@@ -31,6 +31,8 @@ class FileRound:
     def __init__(self, folder: str, plan: CompactionPlan, disk: Disk | None = None) -> None:
         self._folder = folder
         self._interval = plan.index_interval_bytes
+        self._run = plan.run
+        self._suffix = cleaned_suffix(plan.run)
         self._disk = disk or Disk()
         self._fd = -1
         self._buffers: list[Buffer] = []
@@ -52,8 +54,7 @@ class FileRound:
                 self._disk.close(fd)
 
     def begin(self, base_offset: int) -> None:
-        self._fd = self._disk.open(self._cleaned(base_offset), create=True)
-        self._disk.ftruncate(self._fd, 0)
+        self._fd = self._disk.create(segment_path(self._folder, base_offset) + self._suffix)
         self._builder = IndexBuilder(base_offset, self._interval)
         self._written = 0
 
@@ -68,19 +69,26 @@ class FileRound:
     def end(self) -> Made:
         self._flush()
         self._disk.fdatasync(self._fd)
-        self._disk.close(self._fd)
-        stored = self._builder.stored(self._written)
-        path = index_path(self._folder, self._builder.base_offset) + CLEANED_SUFFIX
+        self._close()
+        stored = self._builder.stored()
+        path = index_path(self._folder, self._builder.base_offset) + self._suffix
         write_atomically(self._disk, path, encode_index(stored))
         return stored.end_offset, stored.covered, stored.first_timestamp, stored.max_timestamp
+
+    def discard(self) -> None:
+        """The run has failed: leave nothing."""
+        self._close()
+        discard(self._disk, self._folder, self._run)
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            self._disk.close(self._fd)
+            self._fd = -1
 
     def _flush(self) -> None:
         self._written = write_all(self._disk, self._fd, self._buffers, self._written)
         self._buffers = []
         self._buffered = 0
-
-    def _cleaned(self, base_offset: int) -> str:
-        return segment_path(self._folder, base_offset) + CLEANED_SUFFIX
 
 
 class MemoryRound:
@@ -104,9 +112,12 @@ class MemoryRound:
         self._builder = IndexBuilder(base_offset, self._interval)
 
     def add(self, batch: Buffer) -> None:
-        self._builder.add(self._builder.position, check_batch(memoryview(batch)))
+        self._builder.add(self._builder.size, check_batch(memoryview(batch)))
         self.made[-1].append(bytes(batch))
 
     def end(self) -> Made:
-        stored = self._builder.stored(self._builder.position)
+        stored = self._builder.stored()
         return stored.end_offset, stored.covered, stored.first_timestamp, stored.max_timestamp
+
+    def discard(self) -> None:
+        self.made.clear()

@@ -12,6 +12,9 @@ and removed what it deletes, is `delete_retention_ms` ago.
 from __future__ import annotations
 
 import json
+import os
+import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +52,10 @@ class CompactedSegment(NamedTuple):
 @dataclass(slots=True)
 class CompactionPlan:
     name: str
+    run: str
+    """Part of the names of its files: each run has its own."""
+    owner: int
+    """The process that made the plan; a child that carries it out ends with it."""
     folder: str | None
     batches: list[list[bytes]] | None
     """For logs in memory: the content of the segments."""
@@ -164,6 +171,8 @@ def make_plan(
     source = backend.compaction_source(ready)
     return CompactionPlan(
         name=name,
+        run=uuid.uuid4().hex,
+        owner=os.getpid(),
         folder=source.folder,
         batches=source.batches,
         segments=ready,
@@ -213,10 +222,14 @@ def run_compaction(plan: CompactionPlan) -> CompactionResult:
             made.append(
                 CompactedSegment(group[0].base_offset, [info.base_offset for info in group], *rounds.end())
             )
-    except OSError as error:
-        raise os_failure("compact", plan.name, error) from error
-    except (BatchError, RecordsError, CompressionError) as error:
-        raise StorageError(f"cannot compact {plan.name}: {error}") from error
+    except Exception as error:
+        with suppress(OSError):  # the next start removes what is left
+            rounds.discard()
+        if isinstance(error, OSError):
+            raise os_failure("compact", plan.name, error) from error
+        if isinstance(error, BatchError | RecordsError | CompressionError):
+            raise StorageError(f"cannot compact {plan.name}: {error}") from error
+        raise
     return CompactionResult(
         plan,
         made,
@@ -228,11 +241,14 @@ def run_compaction(plan: CompactionPlan) -> CompactionResult:
     )
 
 
-def finish(name: str, backend: LogBackend, config: LogConfig, result: CompactionResult) -> list[str]:
+def finish(
+    name: str, backend: LogBackend, config: LogConfig, result: CompactionResult, *, changed: bool
+) -> list[str]:
+    """`changed`: what was written to the segments since the plan was made is not what it saw."""
     plan = result.plan
     present = {(segment.base_offset, segment.size) for segment in backend.segments()[:-1]}
-    if any((segment.base_offset, segment.size) not in present for segment in plan.segments):
-        backend.discard(result)
+    if changed or any((segment.base_offset, segment.size) not in present for segment in plan.segments):
+        backend.discard(plan)
         return [f"{name}: a compaction was dropped, its segments have changed meanwhile"]
     backend.swap(result)
     state = CleanerState.load(backend)

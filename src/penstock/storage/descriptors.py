@@ -70,6 +70,13 @@ class Descriptors:
         finally:
             self.unpin(file)
 
+    def sync(self, path: str) -> None:
+        file = self.pin(path)
+        try:
+            self.disk.fdatasync(file.fd)
+        finally:
+            self.unpin(file)
+
     def close(self) -> None:
         for path in list(self._files):
             self.forget(path)

@@ -10,13 +10,15 @@ import contextlib
 import errno
 import fcntl
 import os
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.storage.interface import Buffer
+    from penstock.wire.batch import Buffer
+
 
 IOV_MAX = 1024
 FOLDER_MODE = 0o755
@@ -25,10 +27,15 @@ FILE_MODE = 0o644
 
 class Disk:
     _background: ThreadPoolExecutor | None = None
+    _background_lock = threading.Lock()
 
     def open(self, path: str, *, create: bool = False) -> int:
         """A descriptor to read and write at positions."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
+
+    def create(self, path: str) -> int:
+        """The same for a new file; fails if there is one."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, FILE_MODE)
 
     def close(self, fd: int) -> None:
         os.close(fd)
@@ -108,9 +115,17 @@ class Disk:
 
     def in_background(self, task: Callable[[], None]) -> Future[None]:
         """Begin `task` in a thread of its own kind; tasks run one after the other, in their order."""
-        if self._background is None:
-            self._background = ThreadPoolExecutor(1, thread_name_prefix="storage")
-        return self._background.submit(task)
+        with self._background_lock:
+            if self._background is None:
+                self._background = ThreadPoolExecutor(1, thread_name_prefix="storage")
+            return self._background.submit(task)
+
+    def end_background(self) -> None:
+        """Wait for what is under way in the background and end its thread."""
+        with self._background_lock:
+            background, self._background = self._background, None
+        if background is not None:
+            background.shutdown()
 
     def lock(self, fd: int) -> bool:
         """Whether this process now holds the exclusive lock on the file; it ends with the descriptor."""

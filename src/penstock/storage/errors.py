@@ -9,6 +9,10 @@ class StorageError(Exception):
     """One clear line: what failed, where, and the system's own words for why."""
 
 
+class HalfDoneError(StorageError):
+    """A change of several files stopped half way: what is in memory no longer describes them."""
+
+
 def os_failure(what: str, where: str, error: OSError) -> StorageError:
     """The line for a failed system call, such as `cannot write a/0.log: No space left on device`."""
     reason = os.strerror(error.errno) if error.errno else str(error)

@@ -21,21 +21,23 @@ from typing import TYPE_CHECKING
 from penstock.storage import swapping
 from penstock.storage.blobs import seal, unseal
 from penstock.storage.disk import write_atomically
-from penstock.storage.file_writer import FileWriter
-from penstock.storage.index import NO_TIMESTAMP, SparseIndex, encode_index
+from penstock.storage.errors import HalfDoneError, os_failure
+from penstock.storage.file_writer import CLEAN, FileWriter
+from penstock.storage.index import SparseIndex
 from penstock.storage.interface import CompactionSource, Loaded, SegmentInfo
-from penstock.storage.recovery import recover_closed, recover_last
-from penstock.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, index_path, read_index_file
+from penstock.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, index_path
+from penstock.storage.segment_files import cut, recover_all, release, remove, write_index
+from penstock.wire.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.storage.compaction import CompactionResult
+    from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
     from penstock.storage.index_cache import IndexCache
-    from penstock.storage.interface import Buffer, WriteRun
+    from penstock.storage.interface import WriteRun
+    from penstock.wire.batch import Buffer
 
-CLEAN = "clean"
 PARTITION = "partition"
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -63,6 +65,13 @@ class FileBackend:
         bases = sorted(int(name[: -len(LOG_SUFFIX)]) for name in self._names if name.endswith(LOG_SUFFIX))
         segments = [Segment(self._indexes, self.folder, base) for base in bases]
         sizes = [self._disk.size(segment.path) for segment in segments]
+        try:
+            return self._load_segments(segments, sizes, config)
+        except BaseException:
+            release(self._indexes, segments)
+            raise
+
+    def _load_segments(self, segments: list[Segment], sizes: list[int], config: LogConfig) -> Loaded:
         end_offset = self._load_clean(segments, sizes) if CLEAN in self._names else None
         if end_offset is not None:
             self._publish(segments)
@@ -71,7 +80,7 @@ class FileBackend:
             self._disk.unlink(self._path(CLEAN))
             self._disk.fsync_dir(self.folder)
         self._writer.marked_clean = False
-        report = self._recover(segments, sizes, config)
+        report = recover_all(self._indexes, segments, sizes, config)
         self._publish(segments)
         return Loaded(False, segments[-1].end_offset if segments else None, report)
 
@@ -89,35 +98,6 @@ class FileBackend:
         self._writer.marked_clean = True
         return int(clean["end_offset"])
 
-    def _recover(self, segments: list[Segment], sizes: list[int], config: LogConfig) -> list[str]:
-        report: list[str] = []
-        for segment, size in zip(segments, sizes, strict=True):
-            stored = read_index_file(self._disk, index_path(self.folder, segment.base_offset))
-            if stored is not None and stored.base_offset != segment.base_offset:
-                stored = None
-            if segment is not segments[-1]:
-                if stored is not None and stored.covered == size:
-                    segment.describe(stored)
-                    segment.index = None
-                    continue
-                recovered = recover_closed(
-                    segment.pread, segment.path, segment.base_offset, size, config.index_interval_bytes
-                )
-            else:
-                recovered = recover_last(
-                    segment.pread, segment.path, segment.base_offset, size, stored, config
-                )
-            segment.describe(recovered.stored)
-            segment.damage = recovered.damage
-            report += recovered.report
-            if segment.size < size:
-                self._cut(segment, segment.size)
-            elif segment is segments[-1]:
-                self._sync(segment)  # it may come from the page cache; from now on it counts as flushed
-            if not segment.damage:
-                self._write_index(segment)
-        return report
-
     def _publish(self, segments: list[Segment]) -> None:
         self._segments = segments
         self._bases = [segment.base_offset for segment in segments]
@@ -127,18 +107,18 @@ class FileBackend:
 
     def close(self, *, end_offset: int | None, blobs: Sequence[tuple[str, bytes]] = ()) -> None:
         try:
-            self._writer.settle()
-            if end_offset is not None and not self._writer.marked_clean:
-                self._mark_clean(end_offset, blobs)
+            self._writer.background.wait()
+            if end_offset is not None:
+                self._writer.background.check()
+                if not self._writer.marked_clean:
+                    self._mark_clean(end_offset, blobs)
         finally:
-            for segment in self._segments:
-                self._indexes.forget(segment)
-                self._descriptors.forget(segment.path)
+            release(self._indexes, self._segments)
 
     def _mark_clean(self, end_offset: int, blobs: Sequence[tuple[str, bytes]]) -> None:
         if self._segments:
-            self._sync(self._segments[-1])
-            self._write_index(self._segments[-1])
+            self._descriptors.sync(self._segments[-1].path)
+            write_index(self._segments[-1])
         for name, data in blobs:
             write_atomically(self._disk, self._path(name), data)
         marker = {"end_offset": end_offset, "segments": [segment.info() for segment in self._segments]}
@@ -169,8 +149,7 @@ class FileBackend:
         while doomed > 1 and self._bases[doomed - 1] >= offset:
             doomed -= 1
         kept, gone = self._segments[:doomed], self._segments[doomed:]
-        for segment in reversed(gone):
-            self._remove(segment)
+        remove(self._indexes, gone[::-1])
         end_offset = offset
         segment = kept[-1]
         segment.load_index()  # while its file, if it comes from there, still describes the segment
@@ -180,15 +159,14 @@ class FileBackend:
             segment.truncate(position, end_offset)
             self._disk.unlink_if_there(index_path(self.folder, segment.base_offset))
             self._disk.fsync_dir(self.folder)
-            self._cut(segment, position)
+            cut(segment, position)
         self._disk.fsync_dir(self.folder)
         self._publish(kept)
         return end_offset
 
     def reset(self, offset: int) -> None:
         self.unmark_clean()
-        for segment in reversed(self._segments):
-            self._remove(segment)
+        remove(self._indexes, self._segments[::-1])
         segment = Segment(self._indexes, self.folder, offset)
         self._disk.close(self._disk.open(segment.path, create=True))
         self._disk.fsync_dir(self.folder)
@@ -196,15 +174,15 @@ class FileBackend:
         self._publish([segment])
 
     def drop_front(self, count: int) -> None:
-        self.unmark_clean()
-        for segment in self._segments[:count]:
-            self._remove(segment)
+        self._writer.background.wait()  # room is made even if something went wrong there
+        self._writer.unmark_clean()
+        remove(self._indexes, self._segments[:count])
         self._disk.fsync_dir(self.folder)
         self._publish(self._segments[count:])
 
     def unmark_clean(self) -> None:
         """Files are about to change under what speaks of them: the marker goes, the background is done."""
-        self._writer.settle()
+        self._writer.background.settle()
         self._writer.unmark_clean()
 
     # Reading
@@ -250,12 +228,19 @@ class FileBackend:
 
     def swap(self, result: CompactionResult) -> None:
         self.unmark_clean()
+        announced = swapping.announce(self._disk, self.folder, result)
         gone = {segment.base_offset for segment in result.plan.segments}
-        for segment in self._segments:
-            if segment.base_offset in gone:
-                self._indexes.forget(segment)
-                self._descriptors.forget(segment.path)
-        swapping.swap(self._disk, self.folder, result)
+        replaced = [segment for segment in self._segments if segment.base_offset in gone]
+        release(self._indexes, replaced)
+        try:
+            swapping.complete(self._disk, self.folder, announced)
+        except OSError as error:
+            for segment in replaced:  # their files may be others now; reads of them have to fail
+                segment.index = SparseIndex()
+                segment.forget_positions()
+                segment.damage = [(0, segment.size)]
+            what = "complete the swap of compacted segments in"
+            raise HalfDoneError(str(os_failure(what, self.folder, error))) from error
         fresh = []
         for made in result.segments:
             segment = Segment(self._indexes, self.folder, made.base_offset)
@@ -265,8 +250,8 @@ class FileBackend:
         kept = [segment for segment in self._segments if segment.base_offset not in gone]
         self._publish(sorted(kept + fresh, key=lambda segment: segment.base_offset))
 
-    def discard(self, result: CompactionResult) -> None:
-        swapping.discard(self._disk, self.folder, [made.base_offset for made in result.segments])
+    def discard(self, plan: CompactionPlan) -> None:
+        swapping.discard(self._disk, self.folder, plan.run)
 
     # Blobs
 
@@ -283,6 +268,8 @@ class FileBackend:
     def remove_blobs(self, names: Sequence[str]) -> None:
         for name in names:
             self._disk.unlink_if_there(self._path(name))
+        if names:
+            self._disk.fsync_dir(self.folder)
 
     def blob_names(self) -> list[str]:
         """As they were when the log was opened."""
@@ -292,31 +279,6 @@ class FileBackend:
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}"
-
-    def _write_index(self, segment: Segment) -> None:
-        data = encode_index(segment.stored_index(segment.load_index()))
-        write_atomically(self._disk, index_path(self.folder, segment.base_offset), data)
-
-    def _cut(self, segment: Segment, position: int) -> None:
-        file = self._descriptors.pin(segment.path)
-        try:
-            self._disk.ftruncate(file.fd, position)
-            self._disk.fdatasync(file.fd)
-        finally:
-            self._descriptors.unpin(file)
-
-    def _sync(self, segment: Segment) -> None:
-        file = self._descriptors.pin(segment.path)
-        try:
-            self._disk.fdatasync(file.fd)
-        finally:
-            self._descriptors.unpin(file)
-
-    def _remove(self, segment: Segment) -> None:
-        self._indexes.forget(segment)
-        self._descriptors.forget(segment.path)
-        self._disk.unlink_if_there(index_path(self.folder, segment.base_offset))
-        self._disk.unlink_if_there(segment.path)
 
 
 def _base_offset_at(segment: Segment, position: int) -> int:

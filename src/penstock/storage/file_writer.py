@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.storage.background import Background
 from penstock.storage.disk import write_all, write_atomically
-from penstock.storage.index import NO_TIMESTAMP, SparseIndex, StoredIndex, encode_index
+from penstock.storage.index import Extent, SparseIndex, encode_index
 from penstock.storage.segment import index_path, segment_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
 
     from penstock.storage.descriptors import Descriptors
     from penstock.storage.index import Mark
@@ -24,24 +24,21 @@ if TYPE_CHECKING:
     from penstock.storage.segment import Segment
 
 
-class _Tail:
+CLEAN = "clean"
+"""The marker of a clean close."""
+
+
+class _Tail(Extent):
     """The segment at the end, as it will be once this write is published."""
 
     def __init__(self, folder: str, base_offset: int, segment: Segment | None = None) -> None:
-        self.base_offset = base_offset
+        super().__init__(base_offset, segment)
         self.path = segment_path(folder, base_offset)
         self.segment = segment
-        self.position = segment.size if segment else 0
-        self.end_offset = segment.end_offset if segment else base_offset
-        self.first_timestamp = segment.first_timestamp if segment else NO_TIMESTAMP
-        self.max_timestamp = segment.max_timestamp if segment else NO_TIMESTAMP
         self.marks: list[Mark] = []
 
-    def add(self, run: WriteRun) -> None:
-        if self.first_timestamp == NO_TIMESTAMP:
-            self.first_timestamp = run.first_timestamp
-        self.max_timestamp = max(self.max_timestamp, run.max_timestamp)
-        self.end_offset = run.end_offset
+    def add(self, run: WriteRun, size: int) -> None:
+        self.grow(size, run.end_offset, run.first_timestamp, run.max_timestamp)
         self.marks += run.marks
 
     def encoded_index(self) -> bytes:
@@ -51,37 +48,22 @@ class _Tail:
             index = known.copy() if known is not None else self.segment.read_index()
         for mark in self.marks:
             index.add(mark)
-        return encode_index(
-            StoredIndex(
-                self.base_offset,
-                self.position,
-                self.end_offset,
-                self.first_timestamp,
-                self.max_timestamp,
-                index,
-            )
-        )
+        return encode_index(self.stored_index(index))
 
 
 class FileWriter:
     def __init__(self, descriptors: Descriptors, folder: str) -> None:
         self.marked_clean = False
-        """The marker of a clean close is there and must go before anything is written."""
+        """The marker is there and must go before anything is written."""
+        self.background = Background(descriptors.disk)
         self._descriptors = descriptors
         self._disk = descriptors.disk
         self._folder = folder
         self._folder_changed = False
-        self._unsettled: list[Future[None]] = []
-
-    def settle(self) -> None:
-        """Wait until nothing of this log is under way in the background; raises what went wrong there."""
-        unsettled, self._unsettled = self._unsettled, []
-        for future in unsettled:
-            future.result()
 
     def unmark_clean(self) -> None:
         if self.marked_clean:
-            self._disk.unlink_if_there(f"{self._folder}/clean")
+            self._disk.unlink_if_there(f"{self._folder}/{CLEAN}")
             self._disk.fsync_dir(self._folder)
             self.marked_clean = False
 
@@ -93,12 +75,14 @@ class FileWriter:
         *,
         sync: bool,
     ) -> None:
+        if sync:  # what earlier writes left to the background must be there before this one counts
+            self.background.settle()
+        else:
+            self.background.check()
         self.unmark_clean()
         self._folder_changed = False
         created: list[int] = []
         try:
-            while self._unsettled and self._unsettled[0].done():
-                self._unsettled.pop(0).result()
             self._put(blobs)
             if blobs:  # epochs are on disk before the batches that they are about
                 self._disk.fsync_dir(self._folder)
@@ -123,12 +107,12 @@ class FileWriter:
             if run.buffers:
                 file = self._descriptors.pin(tail.path)
                 try:
-                    tail.position = write_all(self._disk, file.fd, run.buffers, tail.position)
+                    size = write_all(self._disk, file.fd, run.buffers, tail.size)
                 finally:
                     self._descriptors.unpin(file)
-                tail.add(run)
+                tail.add(run, size)
         if sync and tail is not None:
-            self._sync(tail.path)
+            self._descriptors.sync(tail.path)
 
     def _create(self, tail: _Tail, created: list[int]) -> None:
         created.append(tail.base_offset)
@@ -145,7 +129,8 @@ class FileWriter:
         """Store index and snapshot for what is written so far; both speak of bytes that are on disk.
 
         Under `flush=os` acknowledgements do not wait for a disk, so they do not wait for this one either: it
-        happens in the background, and until then a crash means a longer scan.
+        happens in the background. Until then a crash means a longer scan, and a loss of power that what was
+        not synced may be gone, in a closed segment too (see recovery.py).
         """
         described = None
         if tail is not None:
@@ -154,7 +139,7 @@ class FileWriter:
         def vouch() -> None:
             if described is not None:
                 segment, index, data = described
-                self._sync(segment)
+                self._descriptors.sync(segment)
                 write_atomically(self._disk, index, data)
             self._put(run.blobs)
             for name in run.stale_blobs:
@@ -166,14 +151,7 @@ class FileWriter:
             vouch()
             self._folder_changed = True
         else:
-            self._unsettled.append(self._disk.in_background(vouch))
-
-    def _sync(self, path: str) -> None:
-        file = self._descriptors.pin(path)
-        try:
-            self._disk.fdatasync(file.fd)
-        finally:
-            self._descriptors.unpin(file)
+            self.background.begin(vouch)
 
     def _put(self, blobs: Sequence[tuple[str, bytes]]) -> None:
         for name, data in blobs:
@@ -181,8 +159,8 @@ class FileWriter:
 
     def _undo(self, active: Segment | None, created: list[int], *, indexed: bool) -> None:
         """Best effort on a disk that has just failed; recovery does the same at the next start."""
+        self.background.wait()
         try:
-            self.settle()
             for base_offset in reversed(created):
                 path = segment_path(self._folder, base_offset)
                 self._descriptors.forget(path)

@@ -40,6 +40,11 @@ class FlushJob:
     def size(self) -> int:
         return sum(run.size for run in self.runs)
 
+    @property
+    def is_plain(self) -> bool:
+        """It only hands bytes to the operating system: no sync, no new file."""
+        return not (self._sync or self.blobs or any(run.roll or run.checkpoint for run in self.runs))
+
     def run(self) -> None:
         try:
             self._backend.write(self.runs, self.blobs, sync=self._sync)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.blobs import seal, unseal
@@ -154,6 +155,7 @@ class FileStorage:
             except StorageError as error:
                 failures.append(error)
         self._open.clear()
+        self._disk.end_background()
         self._descriptors.close()
         self._disk.close(self._lock_fd)
         if failures:
@@ -171,20 +173,30 @@ class FileStorage:
         return uuid.UUID(value["topic_id"])
 
     def _create_log(self, folder: str, topic_id: uuid.UUID) -> None:
-        if not self._disk.is_folder(folder):
+        found = self._disk.is_folder(folder)
+        if not found:
             self._disk.mkdir(folder)
-        write_atomically(
-            self._disk, f"{folder}/{PARTITION}", seal({"format": FORMAT, "topic_id": str(topic_id)})
-        )
-        self._disk.fsync_dir(folder)
-        self._disk.fsync_dir(self.path)
+        try:
+            write_atomically(
+                self._disk, f"{folder}/{PARTITION}", seal({"format": FORMAT, "topic_id": str(topic_id)})
+            )
+            self._disk.fsync_dir(folder)
+            self._disk.fsync_dir(self.path)
+        except OSError:
+            if not found:
+                with suppress(OSError):  # should it stay: without that file it is not a log
+                    self._remove_folder(folder)
+            raise
 
     def _remove_deleted(self) -> None:
         for name in self._disk.listdir(self.path):
             if name.startswith(DELETED_PREFIX):
-                for inner in self._disk.listdir(f"{self.path}/{name}"):
-                    self._disk.unlink(f"{self.path}/{name}/{inner}")
-                self._disk.rmdir(f"{self.path}/{name}")
+                self._remove_folder(f"{self.path}/{name}")
+
+    def _remove_folder(self, folder: str) -> None:
+        for name in self._disk.listdir(folder):
+            self._disk.unlink_if_there(f"{folder}/{name}")
+        self._disk.rmdir(folder)
 
 
 def _lock(disk: Disk, folder: str) -> int:

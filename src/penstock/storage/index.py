@@ -26,11 +26,11 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from penstock.wire.batch import NO_TIMESTAMP
+
 _MAGIC = b"PIX1"
 _START = struct.Struct(">4sI")
 _FIELDS = struct.Struct(">6q")
-
-NO_TIMESTAMP = -1
 
 
 class Mark(NamedTuple):
@@ -90,6 +90,36 @@ class SparseIndex:
 
     def _mark(self, at: int) -> Mark | None:
         return Mark(self.offsets[at], self.positions[at], self.timestamps[at]) if at >= 0 else None
+
+
+class Extent:
+    """How far a segment reaches in bytes, offsets and time, while it grows."""
+
+    __slots__ = ("base_offset", "end_offset", "first_timestamp", "max_timestamp", "size")
+
+    def __init__(self, base_offset: int, known: Extent | StoredIndex | None = None) -> None:
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self.first_timestamp = NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
+        if known is not None:
+            self.end_offset = known.end_offset
+            self.size = known.covered if isinstance(known, StoredIndex) else known.size
+            self.first_timestamp, self.max_timestamp = known.first_timestamp, known.max_timestamp
+
+    def grow(self, size: int, end_offset: int, first_timestamp: int, max_timestamp: int) -> None:
+        """Up to `size` bytes and `end_offset`, by batches with these timestamps."""
+        if self.first_timestamp == NO_TIMESTAMP:
+            self.first_timestamp = first_timestamp
+        self.max_timestamp = max(self.max_timestamp, max_timestamp)
+        self.end_offset = end_offset
+        self.size = size
+
+    def stored_index(self, index: SparseIndex) -> StoredIndex:
+        return StoredIndex(
+            self.base_offset, self.size, self.end_offset, self.first_timestamp, self.max_timestamp, index
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from penstock.storage.index import NO_TIMESTAMP, Mark
+from penstock.wire.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from penstock.storage.compaction import CompactionResult
+    from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
+    from penstock.storage.index import Mark
     from penstock.storage.log import PartitionLog
-
-Buffer = bytes | bytearray | memoryview
+    from penstock.wire.batch import Buffer
 
 
 class SegmentInfo(NamedTuple):
@@ -104,16 +104,20 @@ class LogBackend(Protocol):
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource: ...
 
     def swap(self, result: CompactionResult) -> None:
-        """Put compacted segments in the place of those they came from, all or none after a crash."""
+        """Put compacted segments in the place of those they came from, all or none after a crash.
 
-    def discard(self, result: CompactionResult) -> None: ...
+        HalfDoneError: from now on files and memory disagree. Any other error: nothing has changed."""
+
+    def discard(self, plan: CompactionPlan) -> None:
+        """Remove what a run of the plan left and nobody will put in place."""
 
     def get_blob(self, name: str) -> bytes | None: ...
 
     def put_blob(self, name: str, data: bytes) -> None:
         """Durable when it returns."""
 
-    def remove_blobs(self, names: Sequence[str]) -> None: ...
+    def remove_blobs(self, names: Sequence[str]) -> None:
+        """Durable when it returns."""
 
     def blob_names(self) -> list[str]: ...
 

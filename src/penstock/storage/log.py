@@ -9,12 +9,13 @@ stays, appends raise, and the next start decides by what is on disk.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.storage import compaction, opening, retention, timestamps
 from penstock.storage.blobs import seal
 from penstock.storage.config import MIB, Flush
-from penstock.storage.errors import StorageError, os_failure
+from penstock.storage.errors import HalfDoneError, StorageError, os_failure
 from penstock.storage.flush import FlushJob
 from penstock.storage.interface import WriteRun
 from penstock.storage.pending import PendingWrites
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import Buffer, LogBackend
+    from penstock.storage.interface import LogBackend
     from penstock.storage.timestamps import TimestampedOffset
-    from penstock.wire.batch import BatchHeader
+    from penstock.wire.batch import BatchHeader, Buffer
 
 REPLAY_BYTES = 1 * MIB
 SNAPSHOTS_KEPT = 2
@@ -48,8 +49,11 @@ class PartitionLog:
         self._backend = backend
         try:
             state = opening.open_state(backend, config, now_ms)
-        except OSError as error:
-            raise os_failure("open", name, error) from error
+        except BaseException as error:
+            backend.close(end_offset=None)
+            if isinstance(error, OSError):
+                raise os_failure("open", name, error) from error
+            raise
         self.epochs = state.epochs
         self.producers = state.producers
         self.log_start_offset = state.log_start_offset
@@ -62,6 +66,8 @@ class PartitionLog:
         self._now_ms = now_ms
         self._pending = PendingWrites(backend.segments())
         self._in_flight: FlushJob | None = None
+        self._compacting: str | None = None
+        """The run whose plan speaks of the segments as they are."""
         self.closed = False
 
     # Writing
@@ -207,10 +213,13 @@ class PartitionLog:
             self.flush()  # some of the queue stays, and only the backend finds a place in it
             if self.error is not None:
                 raise StorageError(str(self.error))
+        self._compacting = None
         try:
             self._truncate_stored(offset)
-        except OSError as error:
-            raise os_failure("truncate", self.name, error) from error
+        except (OSError, StorageError) as error:  # it may have stopped anywhere
+            reason = os_failure("truncate", self.name, error) if isinstance(error, OSError) else error
+            self._fail(reason)
+            raise StorageError(str(self.error)) from error
 
     def _truncate_stored(self, offset: int) -> None:
         self._pending.take()
@@ -308,17 +317,40 @@ class PartitionLog:
         if self.error is not None or not self.config.compact:
             return None
         bound = min(high_watermark, self.flushed_end_offset)
-        return compaction.make_plan(
-            self.name, self._backend, self.config, self.producers, self.log_start_offset, bound, now_ms
-        )
+        try:
+            plan = compaction.make_plan(
+                self.name, self._backend, self.config, self.producers, self.log_start_offset, bound, now_ms
+            )
+        except OSError as error:
+            raise os_failure("plan the compaction of", self.name, error) from error
+        self._compacting = plan.run if plan else None
+        return plan
+
+    def discard_compaction(self, plan: CompactionPlan) -> None:
+        """The plan was not carried out, or not to its end: remove what may be left of it."""
+        if plan.run == self._compacting:
+            self._compacting = None
+        try:
+            self._backend.discard(plan)
+        except OSError as error:
+            raise os_failure("remove compacted segments of", self.name, error) from error
 
     def finish_compaction(self, result: CompactionResult) -> list[str]:
         """Put the result in place, unless the segments changed meanwhile; what was gained."""
-        if self.closed:
-            return [f"{self.name}: a compaction was dropped, the log has been closed meanwhile"]
+        if self.closed or self.error is not None:
+            state = "has been closed" if self.closed else "has become read-only"
+            self.discard_compaction(result.plan)
+            return [f"{self.name}: a compaction was dropped, the log {state} meanwhile"]
+        changed = self._compacting != result.plan.run
+        self._compacting = None
         try:
-            return compaction.finish(self.name, self._backend, self.config, result)
+            return compaction.finish(self.name, self._backend, self.config, result, changed=changed)
+        except HalfDoneError as error:
+            self._fail(error)
+            raise StorageError(str(self.error)) from error
         except OSError as error:
+            with suppress(StorageError):  # it says less than why it was not put in place
+                self.discard_compaction(result.plan)
             raise os_failure("swap compacted segments of", self.name, error) from error
 
     def close(self) -> None:

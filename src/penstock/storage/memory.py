@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from penstock.storage.errors import StorageError
-from penstock.storage.index import NO_TIMESTAMP
 from penstock.storage.interface import CompactionSource, Loaded, SegmentInfo
 from penstock.storage.log import PartitionLog
-from penstock.wire.batch import read_header
+from penstock.wire.batch import NO_TIMESTAMP, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.storage.compaction import CompactionResult
+    from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import Buffer, WriteRun
+    from penstock.storage.interface import WriteRun
+    from penstock.wire.batch import Buffer
 
 
 class MemorySegment:
@@ -159,7 +159,7 @@ class MemoryBackend:
             fresh.append(segment)
         self._segments = fresh + [segment for segment in self._segments if segment.base_offset not in gone]
 
-    def discard(self, result: CompactionResult) -> None:
+    def discard(self, plan: CompactionPlan) -> None:
         """Nothing was put anywhere."""
 
     def get_blob(self, name: str) -> bytes | None:

@@ -59,6 +59,7 @@ def open_state(backend: LogBackend, config: LogConfig, now_ms: int) -> OpenState
             f"the log start {log_start} lies beyond the end; the log starts at its end {end_offset}"
         )
         log_start = end_offset
+        backend.put_blob(LOG_START, seal(log_start))  # it must not hide what is appended from here on
     snapshots = sorted(int(name[: -len(SNAPSHOT_SUFFIX)]) for name in names if name.endswith(SNAPSHOT_SUFFIX))
     beyond = [offset for offset in snapshots if offset > end_offset]
     backend.remove_blobs([snapshot_name(offset) for offset in beyond])

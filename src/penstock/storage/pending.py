@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.storage.config import MIB
-from penstock.storage.index import NO_TIMESTAMP, Mark
+from penstock.storage.index import Mark
 from penstock.storage.interface import WriteRun
-from penstock.wire.batch import PATCHED_SIZE, patched_prefix
+from penstock.wire.batch import NO_TIMESTAMP, PATCHED_SIZE, patched_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import Buffer, SegmentInfo
-    from penstock.wire.batch import BatchHeader
+    from penstock.storage.interface import SegmentInfo
+    from penstock.wire.batch import BatchHeader, Buffer
 
 CHECKPOINT_BYTES = 64 * MIB
 """Recovery after a crash scans at most about this much of a log."""

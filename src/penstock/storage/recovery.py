@@ -1,13 +1,18 @@
 """What is done with a segment that nobody vouches for: scan it, index it, decide about bad bytes.
 
 A segment's index file says how many of its bytes were described and synced when it was written (at the
-roll, at a checkpoint every 64 MiB, at a clean close). Recovery trusts that much and scans the rest, checking
-header, CRC and order of offsets of every batch. Where the scan meets bytes that are no valid batch, there
-are these cases:
+roll, at a checkpoint every 64 MiB, at a clean close, by compaction): it vouches for them. Recovery trusts
+that much and scans the rest, checking header, CRC and order of offsets of every batch. A closed segment that
+is vouched for in whole is not looked at; if it ends before its successor begins, then because compaction
+removed its last batches. Where a scan meets bytes that are no valid batch, there are these cases:
 
-* The segment is not the last one. Under `flush=commit` it was synced in whole before its successor was begun,
-  so no crash of ours explains the damage; under `flush=os` a loss of power may. It is reported, nothing is
-  cut, reads that reach it raise StorageError, and whatever follows stays readable.
+* The segment is not the last one and `flush=commit`. It was synced in whole before its successor was begun,
+  so no crash of ours explains the damage. It is reported, nothing is cut, reads that reach it raise
+  StorageError, and whatever follows stays readable.
+* It is not the last one and `flush=os`. Its sync and its index were left to the background when it was
+  closed, and a loss of power came first. So it may be torn like the last one, or, with its successor on disk
+  already, just end too early; nothing from there on was promised to be on disk. As Kafka does, the log is cut
+  at the first bad byte or at the early end, and the segments behind go, so that no offset is missing within.
 * It is the last one and no valid batch follows: a torn tail. A write was under way when the process or the
   machine stopped. Nothing of it was acknowledged, because acknowledgements wait for the whole write (and,
   under `flush=commit`, for the sync). It is cut off.
@@ -27,12 +32,13 @@ from typing import TYPE_CHECKING
 
 from penstock.storage.config import INDEX_INTERVAL_BYTES, Flush
 from penstock.storage.errors import StorageError
-from penstock.storage.index import NO_TIMESTAMP, Mark, SparseIndex, StoredIndex
+from penstock.storage.index import Extent, Mark, SparseIndex
 from penstock.storage.scan import find_valid_batch, scan_batches
 from penstock.wire.batch import BatchError
 
 if TYPE_CHECKING:
     from penstock.storage.config import LogConfig
+    from penstock.storage.index import StoredIndex
     from penstock.storage.scan import Read
     from penstock.wire.batch import BatchHeader
 
@@ -43,18 +49,16 @@ class Recovered:
     """What the segment holds; `covered` is where it must be cut if the file is longer."""
     damage: list[tuple[int, int]] = field(default_factory=list)
     report: list[str] = field(default_factory=list)
+    ends_log: bool = False
+    """The segments behind this one have to go."""
 
 
-class IndexBuilder:
+class IndexBuilder(Extent):
     """An index that grows with the batches it is shown."""
 
     def __init__(self, base_offset: int, interval: int, known: StoredIndex | None = None) -> None:
-        self.base_offset = base_offset
+        super().__init__(base_offset, known)
         self.interval = interval
-        self.position = known.covered if known else 0
-        self.end_offset = known.end_offset if known else base_offset
-        self.first_timestamp = known.first_timestamp if known else NO_TIMESTAMP
-        self.max_timestamp = known.max_timestamp if known else NO_TIMESTAMP
         self.index = known.index.copy() if known else SparseIndex()
         self._marked = self.index.positions[-1] if len(self.index) else 0
 
@@ -62,16 +66,39 @@ class IndexBuilder:
         if mark or position - self._marked >= self.interval:
             self.index.add(Mark(header.base_offset, position, self.max_timestamp))
             self._marked = position
-        if self.first_timestamp == NO_TIMESTAMP:
-            self.first_timestamp = header.max_timestamp
-        self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
-        self.end_offset = header.next_offset
-        self.position = position + header.size
+        self.grow(position + header.size, header.next_offset, header.max_timestamp, header.max_timestamp)
 
-    def stored(self, covered: int) -> StoredIndex:
-        return StoredIndex(
-            self.base_offset, covered, self.end_offset, self.first_timestamp, self.max_timestamp, self.index
+    def stored(self) -> StoredIndex:
+        return self.stored_index(self.index)
+
+
+def recover(
+    read: Read,
+    path: str,
+    base_offset: int,
+    size: int,
+    checkpoint: StoredIndex | None,
+    config: LogConfig,
+    successor: int | None,
+) -> Recovered:
+    """A segment that is not vouched for in whole; `successor` is the base offset of the one behind it."""
+    if successor is None:
+        return recover_last(read, path, base_offset, size, checkpoint, config)
+    if config.flush is Flush.COMMIT:
+        return recover_closed(read, path, base_offset, size, config.index_interval_bytes)
+    recovered = recover_last(read, path, base_offset, size, checkpoint, config)
+    end_offset = recovered.stored.end_offset
+    if recovered.stored.covered < size:
+        recovered.ends_log = True
+    elif end_offset < successor:
+        recovered.ends_log = True
+        recovered.report.append(
+            f"{path}: ends at offset {end_offset} and not at {successor}, where the next segment begins; "
+            f"the log ends there"
         )
+    else:
+        recovered.report.append(f"{path}: index rebuilt from {size} bytes")
+    return recovered
 
 
 def rebuild_index(read: Read, base_offset: int, size: int, interval: int = INDEX_INTERVAL_BYTES) -> Recovered:
@@ -91,7 +118,8 @@ def rebuild_index(read: Read, base_offset: int, size: int, interval: int = INDEX
             position = found[0] if found else size
             damage.append((error.position, position))
             after_damage = True
-    return Recovered(builder.stored(size), damage)
+    builder.size = size  # damage at the end is a part of it
+    return Recovered(builder.stored(), damage)
 
 
 def recover_closed(read: Read, path: str, base_offset: int, size: int, interval: int) -> Recovered:
@@ -118,7 +146,7 @@ def recover_last(
         checkpoint = None
     builder = IndexBuilder(base_offset, config.index_interval_bytes, checkpoint)
     try:
-        for at, header in scan_batches(read, builder.position, size, builder.end_offset):
+        for at, header in scan_batches(read, builder.size, size, builder.end_offset):
             builder.add(at, header)
     except BatchError as error:
         found = find_valid_batch(read, error.position + 1, size, builder.end_offset)
@@ -133,4 +161,4 @@ def recover_last(
             f"{path}: cut {size - error.position} bytes at {error.position} ({error.reason}{follows}); "
             f"the log ends at offset {builder.end_offset}"
         )
-    return Recovered(builder.stored(builder.position), [], report)
+    return Recovered(builder.stored(), [], report)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from penstock.storage.index import NO_TIMESTAMP
+from penstock.wire.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

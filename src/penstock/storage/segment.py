@@ -11,15 +11,16 @@ import struct
 from typing import TYPE_CHECKING
 
 from penstock.storage.errors import StorageError
-from penstock.storage.index import NO_TIMESTAMP, SparseIndex, StoredIndex, decode_index
+from penstock.storage.index import Extent, SparseIndex, StoredIndex, decode_index
 from penstock.storage.interface import SegmentInfo
 from penstock.storage.recovery import rebuild_index
-from penstock.wire.batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, read_header
+from penstock.wire.batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, NO_TIMESTAMP, read_header
 
 if TYPE_CHECKING:
     from penstock.storage.disk import Disk
     from penstock.storage.index_cache import IndexCache
-    from penstock.storage.interface import Buffer, WriteRun
+    from penstock.storage.interface import WriteRun
+    from penstock.wire.batch import Buffer
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -38,25 +39,21 @@ def index_path(folder: str, base_offset: int) -> str:
     return f"{folder}/{base_offset:020d}{INDEX_SUFFIX}"
 
 
-class Segment:
+class Segment(Extent):
     __slots__ = (
         "_boundaries",
         "_indexes",
         "_starts",
         "active",
-        "base_offset",
         "damage",
         "descriptors",
-        "end_offset",
-        "first_timestamp",
         "folder",
         "index",
-        "max_timestamp",
         "path",
-        "size",
     )
 
     def __init__(self, indexes: IndexCache, folder: str, base_offset: int) -> None:
+        super().__init__(base_offset)
         self._indexes = indexes
         self._boundaries: dict[int, int] = {}
         """Offsets at which one batch ends and the next begins, and where that is."""
@@ -67,11 +64,6 @@ class Segment:
         """The last segment of its log: its index stays in memory, for it is ahead of its file."""
         self.folder = folder
         self.path = segment_path(folder, base_offset)
-        self.base_offset = base_offset
-        self.end_offset = base_offset
-        self.size = 0
-        self.first_timestamp = NO_TIMESTAMP
-        self.max_timestamp = NO_TIMESTAMP
         self.index: SparseIndex | None = None
         """None: not in memory."""
         self.damage: list[tuple[int, int]] = []
@@ -90,21 +82,12 @@ class Segment:
         self.max_timestamp = stored.max_timestamp
         self.index = stored.index
 
-    def stored_index(self, index: SparseIndex) -> StoredIndex:
-        return StoredIndex(
-            self.base_offset, self.size, self.end_offset, self.first_timestamp, self.max_timestamp, index
-        )
-
     def extend(self, run: WriteRun) -> None:
         """Publish batches that are written now."""
         if not run.size:
             return
         index = self.load_index()  # while its file, if it comes from there, still describes the segment
-        if self.first_timestamp == NO_TIMESTAMP:
-            self.first_timestamp = run.first_timestamp
-        self.max_timestamp = max(self.max_timestamp, run.max_timestamp)
-        self.size += run.size
-        self.end_offset = run.end_offset
+        self.grow(self.size + run.size, run.end_offset, run.first_timestamp, run.max_timestamp)
         _remember(self._boundaries, self.end_offset, self.size)
         for mark in run.marks:
             index.add(mark)

@@ -24,7 +24,6 @@ FIRST_ALLOCATION_SIZE: Final = 1024 * 1024 + 4096
 """Holds a whole produce request of the usual `max.message.bytes`; more than SCRATCH_SIZE."""
 POOLED_SIZE_MIN: Final = 64 * 1024
 """A smaller frame is not worth a whole buffer of the pool."""
-POOL_TRIES: Final = 4
 
 _LENGTH = struct.Struct(">i")
 
@@ -43,13 +42,11 @@ class FramePool:
     def __init__(self, size_max: int) -> None:
         self._buffers: list[bytearray] = []
         self._size_max = size_max
-        self._next = 0
 
     def take(self) -> bytearray | None:
         """A buffer that nobody uses, with whatever was in it before; None if all of them are in use."""
-        for _ in range(min(len(self._buffers), POOL_TRIES)):
-            self._next = (self._next + 1) % len(self._buffers)
-            buffer = self._buffers[self._next]
+        # Always the first that is free: it was used last, and the processor's caches still know it.
+        for buffer in self._buffers:
             try:
                 buffer.append(0)
             except BufferError:

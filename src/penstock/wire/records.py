@@ -138,7 +138,7 @@ def _read_record(body: bytes, position: int, end: int, header: BatchHeader) -> R
     for _ in range(count):
         name, position = _read_bytes(body, position, end)
         content, position = _read_bytes(body, position, end)
-        headers.append(((name or b"").decode("utf-8", "replace"), content))
+        headers.append(((name or b"").decode("utf-8", "surrogateescape"), content))
     if position != end:
         raise RecordsError("a record's length does not match its content")
     timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp + timestamp_delta
@@ -170,7 +170,7 @@ def _write_record(out: bytearray, record: Record, offset_delta: int, timestamp_d
     _write_bytes(body, record.value)
     write_varint(body, len(record.headers))
     for name, content in record.headers:
-        _write_bytes(body, name.encode())
+        _write_bytes(body, name.encode("utf-8", "surrogateescape"))
         _write_bytes(body, content)
     write_varint(out, len(body))
     out += body

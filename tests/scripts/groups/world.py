@@ -276,7 +276,7 @@ class World:
         group = self.shard.groups[plain[0] if plain else "g"]
         self.lines.append(
             f"{group.state.value} generation {group.generation_id} protocol {group.protocol_name} "
-            f"leader {group.roster.leader_id} pending {sorted(group.pending)}"
+            f"leader {group.roster.leader_id} pending {sorted(group.sessions.pending)}"
         )
         for member in group.roster:
             static = f" instance {member.group_instance_id}" if member.group_instance_id else ""

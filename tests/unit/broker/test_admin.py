@@ -107,6 +107,14 @@ def test_the_state_of_the_cluster() -> None:
     }
 
 
+def test_a_partition_without_a_leader() -> None:
+    broker = make_broker()
+    topic = broker.controller.image.topics["t"]
+    topic.partitions[1] = PartitionImage(-1, 4, (2,), (2,), 1)
+    partitions = json.loads(ask("/v1/cluster", broker).body)["topics"][0]["partitions"]
+    assert [partition["leader"] for partition in partitions] == [1, None]
+
+
 def test_metrics() -> None:
     answer = ask("/metrics")
     assert answer.content_type.startswith("text/plain; version=0.0.4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -14,10 +15,13 @@ from penstock.config import NodeConfig
 from penstock.groups.limits import GroupLimits
 from penstock.groups.messages import CommitRequest, JoinReply, JoinRequest, LeavingMember, SyncRequest
 from penstock.groups.offsets import CommittedOffset
+from penstock.groups.shard import Shard
 from penstock.groups.states import GroupState
 from penstock.metadata.assignments import NewTopic
+from penstock.metadata.broker_configs import static_values
 from penstock.metadata.topics import TopicReference
 from penstock.storage import MemoryStorage
+from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode, TopicPartition
 from penstock.wire.records import Record
 
@@ -30,9 +34,8 @@ WAIT_SECONDS_MAX = 20
 
 
 def start_over(storage: MemoryStorage, limits: GroupLimits) -> Broker:
-    broker = Broker(NodeConfig(port=0, http_port=None, storage="memory", offsets_topic_partitions=4), storage)
-    broker.groups = GroupCoordinator(broker, limits)
-    return broker
+    config = NodeConfig(port=0, http_port=None, storage="memory", offsets_topic_partitions=4, groups=limits)
+    return Broker(config, storage)
 
 
 def run(*parts: Callable[[Broker], Awaitable[None]], limits: GroupLimits = PATIENT) -> None:
@@ -112,6 +115,7 @@ def committed(groups: GroupCoordinator, group_id: str = "g") -> dict[TopicPartit
 def test_offsets_survive_a_restart() -> None:
     async def commit(broker: Broker) -> None:
         groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1)])
         assert (await groups.commit("g", committing(41))).error is ErrorCode.none
         assert (await groups.commit("g", committing(42))).error is ErrorCode.none
 
@@ -218,6 +222,62 @@ def test_offsets_go_with_their_topic_also_after_a_restart() -> None:
     run(delete, look)
 
 
+def test_offsets_go_also_when_a_crash_followed_the_deletion_of_their_topic() -> None:
+    async def delete(broker: Broker) -> None:
+        groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1), NewTopic("kept", 1)])
+        await groups.commit("g", committing(5))
+        value = CommittedOffset(offset=6, commit_timestamp_ms=1)
+        await groups.commit("g", CommitRequest(offsets={TopicPartition("kept", 0): value}))
+        for shard in groups._shards.values():
+            shard.resign()  # a crash: nothing is written here any more
+        await broker.controller.delete_topics([TopicReference("t")])
+
+    async def come_back(broker: Broker) -> None:
+        groups = await ready(broker)
+        await eventually(lambda: committed(groups) == {TopicPartition("kept", 0): 6})
+        await broker.controller.create_topics([NewTopic("t", 1)])
+
+    async def look(broker: Broker) -> None:
+        assert committed(await ready(broker)) == {TopicPartition("kept", 0): 6}
+
+    run(delete, come_back, look)
+
+
+def test_a_shard_that_could_not_be_loaded_is_loaded_by_the_next_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = [ValueError("unforeseen"), StorageError("unreadable")]
+    real_replay = Shard.replay
+
+    def replay(shard: Shard, key: bytes, value: bytes | None, now_ms: int) -> None:
+        if failures:
+            raise failures.pop()
+        real_replay(shard, key, value, now_ms)
+
+    async def commit(broker: Broker) -> None:
+        groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1)])
+        await groups.commit("g", committing(5))
+        monkeypatch.setattr(Shard, "replay", replay)
+
+    async def try_again(broker: Broker) -> None:
+        assert committed(await ready(broker)) == {TopicPartition("t", 0): 5}
+
+    run(commit, try_again)
+    assert failures == []
+    assert sum("cannot load consumer groups from" in message for message in caplog.messages) == 2
+
+
+def test_the_limits_are_those_of_the_configuration() -> None:
+    async def join(broker: Broker) -> None:
+        reply = await (await ready(broker)).join("g", joining(session_timeout_ms=9))
+        assert reply.error is ErrorCode.invalid_session_timeout
+        assert static_values(broker.config)["offsets.retention.minutes"] == "3"
+
+    run(join, limits=replace(PATIENT, offsets_retention_ms=3 * 60_000))
+
+
 def test_the_sweep_removes_expired_offsets_and_their_group() -> None:
     async def sweep(broker: Broker) -> None:
         groups = await ready(broker)
@@ -284,6 +344,7 @@ def test_a_new_leader_epoch_sends_waiting_members_away_and_loads_again() -> None
 def test_records_that_make_no_sense_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     async def damage(broker: Broker) -> None:
         groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1)])
         await groups.commit("g", committing(5))
         shard = groups._shards[next(iter(groups._shards))]
         await shard.partition.append_records(

@@ -149,6 +149,35 @@ def test_errors_of_joining() -> None:
     with_broker(work)
 
 
+def test_leaving_a_group_that_does_not_exist() -> None:
+    async def work(broker: InProcess) -> None:
+        await prepare(broker)
+        body = {"group_id": "g", "member_id": "m", "members": [{"member_id": "m"}, {"member_id": "n"}]}
+        for version in range(3):
+            old = await broker.ask(LEAVE_GROUP, version, body)
+            assert old.error_code is ErrorCode.unknown_member_id
+        for version in range(3, 6):
+            new = await broker.ask(LEAVE_GROUP, version, body)
+            assert new.error_code is ErrorCode.none
+            assert [(one.member_id, one.error_code) for one in new.members] == [
+                ("m", ErrorCode.unknown_member_id),
+                ("n", ErrorCode.unknown_member_id),
+            ]
+
+    with_broker(work)
+
+
+def test_refused_joins_are_not_listed() -> None:
+    async def work(broker: InProcess) -> None:
+        await prepare(broker)
+        for fields in ({"protocols": []}, {"session_timeout": timedelta(milliseconds=1)}):
+            refused = await broker.ask(JOIN_GROUP, 9, join_body(**fields))
+            assert refused.error_code is not ErrorCode.none
+        assert (await broker.ask(LIST_GROUPS, 5, {})).groups == ()
+
+    with_broker(work)
+
+
 def test_a_static_member_keeps_its_assignment_over_a_restart() -> None:
     async def work(broker: InProcess) -> None:
         await prepare(broker)

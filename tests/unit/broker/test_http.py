@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker import http
 from penstock.broker.http import (
-    HEAD_BYTES_MAX,
     HttpError,
+    HttpLimits,
     HttpServer,
     Request,
     Response,
@@ -88,13 +87,15 @@ def echo(request: Request) -> Response:
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def served(session: Callable[[Callable[[], Awaitable[Streams]]], Awaitable[None]]) -> None:
+def served(
+    session: Callable[[Callable[[], Awaitable[Streams]]], Awaitable[None]], limits: HttpLimits | None = None
+) -> None:
     """Runs `session(connect)` against a server that answers with the path it was asked for."""
 
     async def main() -> None:
         listening = bind("127.0.0.1", 0)
         address = listening.getsockname()
-        server = HttpServer(echo)
+        server = HttpServer(echo, limits)
         await server.listen(listening)
         writers = []
 
@@ -150,6 +151,25 @@ def test_head_has_no_body() -> None:
     served(session)
 
 
+@pytest.mark.parametrize(
+    ("request_head", "status"),
+    [
+        (b"HEAD /missing HTTP/1.1\r\nhost: x\r\n\r\n", b"404"),
+        (b"HEAD / HTTP/1.1\r\n\r\n", b"400"),
+        (b"HEAD / HTTP/1.1\r\nhost: " + b"x" * HttpLimits().head_bytes_max, b"431"),
+    ],
+)
+def test_head_has_no_body_when_it_fails(request_head: bytes, status: bytes) -> None:
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(request_head)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 " + status)
+        assert answer.endswith(b"\r\n\r\n")
+
+    served(session)
+
+
 def test_an_error_is_json_and_ends_the_connection() -> None:
     async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
         reader, writer = await connect()
@@ -165,30 +185,30 @@ def test_an_error_is_json_and_ends_the_connection() -> None:
 def test_a_head_that_does_not_end_is_refused() -> None:
     async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
         reader, writer = await connect()
-        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"x" * HEAD_BYTES_MAX)
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\na: " + b"x" * HttpLimits().head_bytes_max)
         assert (await read_response(reader))[0] == 431
 
     served(session)
 
 
-def test_over_the_limit_of_connections_there_is_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "CONNECTIONS_MAX", 1)
-
+def test_over_the_limit_of_connections_the_one_idle_for_longest_goes() -> None:
     async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
-        reader, writer = await connect()
-        writer.write(GET)
-        await read_response(reader)
-        refused, _ = await connect()
-        assert (await read_response(refused))[0] == 503
-        writer.write(GET)
-        assert (await read_response(reader))[0] == 200
+        first = await connect()
+        second = await connect()
+        for reader, writer in (second, first):
+            writer.write(GET)
+            assert (await read_response(reader))[0] == 200
+        third = await connect()
+        third[1].write(GET)
+        assert (await read_response(third[0]))[0] == 200
+        assert await second[0].read() == b""
+        first[1].write(GET)
+        assert (await read_response(first[0]))[0] == 200
 
-    served(session)
+    served(session, HttpLimits(connections_max=2))
 
 
-def test_a_peer_that_sends_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "WAIT_SECONDS_MAX", 0.05)
-
+def test_a_peer_that_sends_nothing_is_dropped() -> None:
     async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
         reader, writer = await connect()
         writer.write(b"GET /")
@@ -196,4 +216,4 @@ def test_a_peer_that_sends_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -
             assert await reader.read() == b""
         assert reader.at_eof() or reader.exception() is not None
 
-    served(session)
+    served(session, HttpLimits(wait_seconds_max=0.05))

@@ -39,6 +39,10 @@ def test_a_command_that_returns_has_done_its_work(monkeypatch: pytest.MonkeyPatc
         ),
         (OSError(98, "cannot listen on a:1: taken"), "penstock: cannot listen on a:1: taken\n"),
         (
+            UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"),
+            "penstock: 'a\\udcff' can not be written as utf-8\n",
+        ),
+        (
             ZeroDivisionError("first\nsecond"),
             "penstock: internal error: ZeroDivisionError: first (PENSTOCK_TRACEBACK=1 shows where)\n",
         ),
@@ -52,6 +56,27 @@ def test_a_failure_is_one_line(
 
     assert run_with(command, monkeypatch) == 1
     assert capsys.readouterr().err == line
+
+
+def test_an_interrupt_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command() -> NoReturn:
+        raise KeyboardInterrupt
+
+    assert run_with(command, monkeypatch) == 1
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_failure_without_anywhere_to_say_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command() -> NoReturn:
+        monkeypatch.setattr("sys.stderr", None)
+        raise CommandFailed("no luck")
+
+    assert run_with(command, monkeypatch) == 1
+    assert capsys.readouterr().out == ""
 
 
 def test_a_trace_on_demand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +99,24 @@ def test_a_trace_on_demand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ["up", "--port", "x"],
         ["up", "--flush", "never"],
         ["up", "--storage", "tape"],
+        ["up", "--host", ""],
         ["consume", "a", "--from", "middle"],
+        ["consume", "a", "--from", "9" * 5_000],
+        ["consume", "a", "--group", ""],
+        ["consume", ""],
+        ["produce", ""],
+        ["produce", "x\udcff"],
+        ["consume", "a", "--group", "x\udcff"],
+        ["groups", "describe", "x\udcff"],
+        ["groups", "reset", "g", "--topic", "x\udcff", "--to", "end"],
+        ["topics", "create", "x\udcff"],
+        ["topics", "create", "x", "--config", "a=\udcff"],
+        ["topics", "delete", "a", "x\udcff"],
+        ["topics", "config", "a", "--delete", "x\udcff"],
+        ["groups", "describe", ""],
+        ["groups", "reset", "g", "--topic", "t", "--to", "9" * 5_000],
+        ["topics", "create", "a", "--replicas", "100000"],
+        ["topics", "create", "a", "--partitions", "9999999999"],
     ],
 )
 def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 import typer
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
 
-from penstock.cli.messages import as_text, parse_start, start_at, without_newline
+from penstock.cli.messages import as_text, key_bytes, parse_start, send_all, start_at, without_newline
 
 
 def test_lines_lose_their_newline_and_nothing_else() -> None:
@@ -17,6 +18,40 @@ def test_lines_lose_their_newline_and_nothing_else() -> None:
         b"\xff",
         b"last",
     ]
+
+
+class FakeProducer:
+    """Takes lines that are not too long, and delivers them when it is flushed."""
+
+    def __init__(self) -> None:
+        self.queue: list[bytes] = []
+        self.delivered: list[bytes] = []
+
+    def produce(self, _topic: str, line: bytes, _key: bytes | None, on_delivery: Any) -> None:
+        assert on_delivery
+        if len(line) > 3:
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too long"))
+        self.queue.append(line)
+
+    def poll(self, _timeout: float) -> int:
+        return 0
+
+    def flush(self, _timeout: float) -> int:
+        if self.queue:
+            self.delivered.append(self.queue.pop(0))
+        return len(self.queue)
+
+
+def test_what_came_before_a_refused_line_is_delivered() -> None:
+    producer = FakeProducer()
+    delivery = send_all(producer, "t", None, iter([b"a", b"b", b"long", b"c"]))  # type: ignore[arg-type]
+    assert producer.delivered == [b"a", b"b"]
+    assert (delivery.sent, delivery.failed) == (3, 1)
+    assert delivery.reason == "too long (MSG_SIZE_TOO_LARGE)"
+
+
+def test_a_key_is_sent_as_it_was_typed() -> None:
+    assert [key_bytes(key) for key in (None, "", "ä", "\udcff")] == [None, b"", "ä".encode(), b"\xff"]
 
 
 def test_where_to_start() -> None:

@@ -21,6 +21,8 @@ rack = "north"
 http_port = 8180
 auto_create_topics = false
 offsets_topic_partitions = 8
+retention_check_ms = 1000
+compaction_check_ms = 2000
 
 [topics]
 "retention.ms" = 1000
@@ -48,6 +50,8 @@ def test_every_key_reaches_the_configuration(tmp_path: Path) -> None:
         http_port=8180,
         auto_create_topics=False,
         offsets_topic_partitions=8,
+        retention_check_ms=1_000,
+        compaction_check_ms=2_000,
         topic_defaults={"retention.ms": "1000", "cleanup.policy": "compact,delete", "preallocate": "false"},
         limits=Limits(connections_max=7),
         log_level="warning",
@@ -70,12 +74,23 @@ def test_an_ipv6_address() -> None:
     ("table", "complaint"),
     [
         ({"idd": 1}, "unknown key 'idd'"),
-        ({"id": 0}, "id: 0 is less than 1"),
+        ({"id": -1}, "id: -1 is not between 0 and 2147483647"),
+        ({"id": 2**31}, "id: 2147483648 is not between 0 and 2147483647"),
         ({"id": True}, "id: True is not a whole number"),
         ({"id": "one"}, "id: 'one' is not a whole number"),
         ({"listeners": "localhost"}, "listeners: 'localhost' is not of the form host:port"),
         ({"listeners": "a:70000"}, "listeners: 'a:70000' is not of the form host:port"),
         ({"listeners": ["a:1", "b:2"]}, "listeners: more than one address is not available yet"),
+        ({"listeners": "a\0b:1"}, "listeners: 'a\\x00b:1' is not of the form host:port"),
+        ({"listeners": f"a:{'9' * 5_000}"}, "listeners: 'a:9"),
+        ({"advertised": "a:0"}, "advertised: 'a:0' has no port to connect to"),
+        ({"data": ""}, "data: '' is not a path"),
+        ({"data": "~no-such-user/x"}, "data: '~no-such-user/x': "),
+        ({"rack": ""}, "rack: not a name of 1 to 255 characters"),
+        ({"offsets_topic_partitions": 1_001}, "offsets_topic_partitions: 1001 is not between 1 and 1000"),
+        ({"retention_check_ms": 1}, "retention_check_ms: 1 is not between 100 and"),
+        ({"roles": [[1]]}, "roles: [[1]] is not a list of broker and controller"),
+        ({"roles": [1]}, "roles: [1] is not a list of broker and controller"),
         ({"roles": ["king"]}, "roles: ['king'] is not a list of broker and controller"),
         ({"roles": ["broker"]}, "roles: a node with only one of the roles is not available yet"),
         ({"controllers": ["a:1"]}, "controllers: 'a:1' is not of the form id@host:port"),
@@ -84,11 +99,18 @@ def test_an_ipv6_address() -> None:
         ({"storage": "tape"}, "storage: 'tape' is not one of file, memory"),
         ({"flush": "later"}, "flush: 'later' is not one of commit, os"),
         ({"log_level": "loud"}, "log_level: 'loud' is not one of"),
-        ({"http_port": 70_000}, "http_port: 70000 is not a port"),
+        ({"http_port": 70_000}, "http_port: 70000 is not between 0 and 65535"),
         ({"auto_create_topics": "yes"}, "auto_create_topics: 'yes' is not true or false"),
         ({"topics": {"retention": {"ms": 1}}}, "topics: retention: a table"),
+        ({"topics": {"nonsense": 1}}, "topics: Unknown topic config name: nonsense"),
+        ({"topics": {"retention.ms": "soon"}}, "topics: Invalid value soon for configuration retention.ms"),
+        ({"topics": {"num.partitions": 0}}, "topics: Invalid value 0 for configuration num.partitions"),
+        ({"topics": {"num.partitions": 10_001}}, "topics: num.partitions: more than 10000"),
         ({"limits": {"connections": 1}}, "limits: unknown limit 'connections'"),
-        ({"limits": {"connections_max": 0}}, "limits: 0 is less than 1"),
+        ({"limits": {"connections_max": 0}}, "limits: connections_max: 0 is not between 1 and"),
+        ({"limits": {"connections_max": "all"}}, "limits: connections_max: 'all' is not a whole number"),
+        ({"limits": {"frame_bytes_max": 65_535}}, "limits: frame_bytes_max: 65535 is not between 65536 and"),
+        ({"limits": {"idle_ms_max": 1}}, "limits: idle_ms_max: 1 is not between 100 and 2147483647"),
     ],
 )
 def test_what_is_wrong_is_named(table: dict[str, object], complaint: str) -> None:
@@ -103,6 +125,12 @@ def test_a_file_that_is_missing_or_no_toml(tmp_path: Path) -> None:
         read_node_file(path)
     path.write_text("id = ")
     with pytest.raises(NodeFileError, match=r"node\.toml: "):
+        read_node_file(path)
+    path.write_text(f"id = {'9' * 5_000}")
+    with pytest.raises(NodeFileError, match=r"node\.toml: "):
+        read_node_file(path)
+    path.write_text("id = " + "[" * 100_000)
+    with pytest.raises(NodeFileError, match="nested too deeply"):
         read_node_file(path)
     path.write_bytes(b"\xff")
     with pytest.raises(NodeFileError, match="not UTF-8"):

@@ -313,6 +313,22 @@ class GroupMachine(RuleBasedStateMachine):
             if group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
                 assert group.next_deadline() is not None or self.queue
 
+    @invariant()
+    def counts_are_right(self) -> None:
+        for group in self.shard.groups.values():
+            members = list(group.roster)
+            assert group.roster.waiting_count == sum(one.join_token is not None for one in members)
+            known = [{name for name, _ in one.protocols} for one in members]
+            assert group.roster.common_protocols() == (set.intersection(*known) if known else set())
+
+    @invariant()
+    def every_deadline_is_watched(self) -> None:
+        for group in self.shard.groups.values():
+            deadlines = [*group.sessions.pending.values(), *(one.session_deadline_ms for one in group.roster)]
+            next_ms = group.next_deadline()
+            for deadline_ms in deadlines:
+                assert deadline_ms is None or (next_ms is not None and next_ms <= deadline_ms)
+
     def teardown(self) -> None:
         """The faults stop: every client that wants in behaves, and the group must become stable."""
         for _ in range(30):

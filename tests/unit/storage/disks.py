@@ -12,7 +12,7 @@ from penstock.storage.disk import Disk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.storage.interface import Buffer
+    from penstock.wire.batch import Buffer
 
 
 def at_once(task: Callable[[], None]) -> Future[None]:
@@ -116,3 +116,7 @@ class CrashingDisk(QuickDisk):
         if create and not os.path.exists(path):
             self._change()
         return super().open(path, create=create)
+
+    def create(self, path: str) -> int:
+        self._change()
+        return super().create(path)

@@ -2,7 +2,11 @@
 
 Files are inodes with their present and their synced content; folders have present and synced names.
 `lose_power` keeps what was synced and, of the rest, what a seeded choice lets through: a part of the unsynced
-bytes at the end of a file, the unsynced changes of names in a folder.
+bytes at the end of a file, the unsynced changes of names in a folder. With `holes`, pages reach the disk in
+any order, so that a stretch of that part may be zeros.
+
+What is begun in the background is done at once, or, with `delayed`, when somebody waits for it or when a
+seeded choice lets it happen before the next task is begun; a loss of power forgets it.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,9 +23,21 @@ from tests.unit.storage.disks import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Future
 
-    from penstock.storage.interface import Buffer
+    from penstock.wire.batch import Buffer
+
+
+class Delayed(Future[None]):
+    """Done when somebody asks for its result; tasks begun earlier are done first."""
+
+    def __init__(self, disk: SimulatedDisk, task: Callable[[], None]) -> None:
+        super().__init__()
+        self.disk = disk
+        self.task = task
+
+    def result(self, timeout: float | None = None) -> None:
+        while not self.done():
+            self.disk.run_oldest()
 
 
 class PowerFailure(BaseException):
@@ -41,7 +58,12 @@ class Folder:
 
 
 class SimulatedDisk(Disk):
-    def __init__(self) -> None:
+    def __init__(self, *, delayed: int | None = None, holes: bool = False) -> None:
+        """`delayed` is the seed for when tasks in the background happen."""
+        self.holes = holes
+        self.delayed: list[Delayed] = []
+        self._delay = random.Random(delayed) if delayed is not None else None
+        self.delay_ends = 0.4
         self.root = Folder()
         self.calls = 0
         self.calls_left: int | None = None
@@ -49,11 +71,22 @@ class SimulatedDisk(Disk):
         self._next_fd = 1000
 
     def in_background(self, task: Callable[[], None]) -> Future[None]:
-        return at_once(task)
+        if self._delay is None:
+            return at_once(task)
+        while self.delayed and self._delay.random() < self.delay_ends:
+            self.run_oldest()
+        self.delayed.append(Delayed(self, task))
+        return self.delayed[-1]
+
+    def run_oldest(self) -> None:
+        future = self.delayed.pop(0)
+        future.task()
+        future.set_result(None)
 
     def lose_power(self, seed: int) -> None:
         choice = random.Random(seed)
         self._open.clear()
+        self.delayed.clear()
         self.calls_left = None
         self._settle(self.root, choice)
 
@@ -69,12 +102,21 @@ class SimulatedDisk(Disk):
                 continue
             kept = inode.synced
             if bytes(inode.data).startswith(kept):
-                kept = bytes(inode.data[: choice.randint(len(kept), len(inode.data))])
+                kept = self._partly_written(inode, choice)
             elif choice.random() < 0.5:
                 kept = bytes(inode.data)
             inode.data = bytearray(kept)
             inode.synced = kept
             inode.locked = False
+
+    def _partly_written(self, file: File, choice: random.Random) -> bytes:
+        synced = len(file.synced)
+        kept = file.data[: choice.randint(synced, len(file.data))]
+        if self.holes and choice.random() < 0.5:
+            start = choice.randint(synced, len(kept))
+            end = choice.randint(start, len(kept))
+            kept[start:end] = bytes(end - start)
+        return bytes(kept)
 
     def _change(self) -> None:
         self.calls += 1
@@ -111,6 +153,11 @@ class SimulatedDisk(Disk):
         self._next_fd += 1
         self._open[self._next_fd] = self._file(path)
         return self._next_fd
+
+    def create(self, path: str) -> int:
+        if self.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        return self.open(path, create=True)
 
     def close(self, fd: int) -> None:
         self._open.pop(fd).locked = False

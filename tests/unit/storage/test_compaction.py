@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -22,13 +25,16 @@ from penstock.storage import (
     run_compaction,
 )
 from penstock.storage.cleaner import build_key_map
+from penstock.storage.cleaning_files import FileRound
 from penstock.wire.batch import read_header
 from penstock.wire.records import decode_records
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append_flushed, batch, small_config
-from tests.unit.storage.disks import CrashError, CrashingDisk
+from tests.unit.storage.disks import CrashError, CrashingDisk, QuickDisk
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from penstock.storage.disk import Disk
 
 HOUR_MS = 3_600_000
 
@@ -320,6 +326,215 @@ def test_crash_at_every_step_of_the_swap(tmp_path: Path) -> None:
         assert not [name for name in names if name.endswith((".cleaned", ".tmp")) or name == "swap"]
         storage.close()
     assert 0 < swapped < total
+
+
+def cleaned(path: Path) -> list[str]:
+    return sorted(each.name for each in (path / "t-0").iterdir() if ".cleaned" in each.name)
+
+
+def prepared(path: Path, disk: Disk | None = None) -> tuple[FileStorage, PartitionLog, CompactionPlan]:
+    storage = FileStorage.open(path, 1, disk=disk)
+    log = open_log(storage)
+    for at in range(30):
+        write(log, [at % 4])
+    plan = log.compaction_plan(NOW_MS, ALL)
+    assert plan is not None
+    return storage, log, plan
+
+
+def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
+    storage, log, plan = prepared(tmp_path)
+    orphan = FileRound(str(tmp_path / "t-0"), plan)
+    orphan.begin(0)
+    with pytest.raises(FileExistsError):
+        FileRound(str(tmp_path / "t-0"), plan).begin(0)
+    again = log.compaction_plan(NOW_MS, ALL)
+    assert again is not None
+    result = run_compaction(again)
+    batches = list(orphan.batches(plan.segments[:1]))
+    log.finish_compaction(result)
+    expected = records(log)
+    for _, data in batches:
+        orphan.add(bytes(data))
+    orphan.end()
+    assert records(log) == expected
+    assert len(cleaned(tmp_path)) == 2
+    storage.close()
+    storage = FileStorage.open(tmp_path, 1)
+    assert records(open_log(storage)) == expected
+    assert cleaned(tmp_path) == []
+    storage.close()
+
+
+def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
+    storage, _, plan = prepared(tmp_path)
+    path = sorted((tmp_path / "t-0").glob("*.log"))[-2]
+    raw = bytearray(path.read_bytes())
+    raw[-5] ^= 0xFF
+    path.write_bytes(raw)
+    plan.dirty_from = plan.end_offset  # the damage is met while writing, not while collecting keys
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(StorageError, match="CRC mismatch"):
+        run_compaction(plan)
+    assert cleaned(tmp_path) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+    storage.close()
+
+
+def test_a_run_that_was_stopped_is_discarded(tmp_path: Path) -> None:
+    storage, log, plan = prepared(tmp_path)
+    result = run_compaction(plan)
+    (tmp_path / "t-0" / f"{0:020d}.index.{plan.run}.cleaned.tmp").write_bytes(b"x")
+    other = tmp_path / "t-0" / f"{0:020d}.log.other.cleaned"
+    other.write_bytes(b"x")
+    before = records(log)
+    log.discard_compaction(plan)
+    assert cleaned(tmp_path) == [other.name]
+    assert "dropped" in log.finish_compaction(result)[0]
+    assert records(log) == before
+    storage.close()
+
+
+def test_results_that_are_dropped_leave_no_files(tmp_path: Path) -> None:
+    storage, log, plan = prepared(tmp_path)
+    result = run_compaction(plan)
+    assert cleaned(tmp_path)
+    log.delete_records_before(10)
+    assert "its segments have changed" in log.finish_compaction(result)[0]
+    assert cleaned(tmp_path) == []
+    plan = log.compaction_plan(NOW_MS, ALL)
+    assert plan is not None
+    result = run_compaction(plan)
+    log.close()
+    assert "has been closed" in log.finish_compaction(result)[0]
+    assert cleaned(tmp_path) == []
+    storage.delete_log("t-0")
+    assert "has been closed" in log.finish_compaction(result)[0], "the folder may be gone as well"
+    storage.close()
+
+
+def test_segments_that_were_cut_and_filled_to_the_same_size_are_noticed(storage: Storage) -> None:
+    log = open_log(storage)
+    for _ in range(30):
+        write(log, [1])
+    plan = log.compaction_plan(NOW_MS, ALL)
+    assert plan is not None
+    result = run_compaction(plan)
+    segments = log._backend.segments()
+    log.truncate_to(3)
+    for _ in range(27):
+        write(log, [2])
+    assert log._backend.segments() == segments
+    before = records(log)
+    assert "its segments have changed" in log.finish_compaction(result)[0]
+    assert records(log) == before
+
+
+class FailingRename(QuickDisk):
+    """Renames fail once so many have succeeded."""
+
+    left: int | None = None
+
+    def rename(self, source: str, target: str) -> None:
+        if self.left is not None:
+            if not self.left:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            self.left -= 1
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("renames", [1, 2, 3, 5])
+def test_a_swap_that_fails_half_way_turns_the_log_read_only(tmp_path: Path, renames: int) -> None:
+    disk = FailingRename()
+    storage, log, plan = prepared(tmp_path, disk)
+    expected = latest(records(log))
+    result = run_compaction(plan)
+    disk.left = renames
+    with pytest.raises(StorageError, match="Input/output error; t-0 is read-only from offset 30 on"):
+        log.finish_compaction(result)
+    disk.left = None
+    assert log.error is not None
+    with pytest.raises(StorageError, match="read-only"):
+        write(log, [1])
+    with pytest.raises(StorageError):
+        log.read(0, 1 << 20, end_offset=ALL)
+    assert log.compaction_plan(NOW_MS, ALL) is None
+    storage.close()
+    assert not (tmp_path / "t-0" / "clean").exists()
+    storage = FileStorage.open(tmp_path, 1)
+    log = open_log(storage)
+    assert latest(records(log)) == expected
+    assert sum(segment.size for segment in result.segments) < sum(segment.size for segment in plan.segments)
+    assert cleaned(tmp_path) == []
+    storage.close()
+
+
+def test_a_swap_that_cannot_begin_changes_nothing(tmp_path: Path) -> None:
+    disk = FailingRename()
+    storage, log, plan = prepared(tmp_path, disk)
+    before = records(log)
+    result = run_compaction(plan)
+    disk.left = 0
+    with pytest.raises(StorageError, match="cannot swap compacted segments of t-0: Input/output error"):
+        log.finish_compaction(result)
+    disk.left = None
+    assert log.error is None
+    assert cleaned(tmp_path) == []
+    assert records(log) == before
+    compact(log)
+    assert latest(records(log)) == latest(before)
+    storage.close()
+
+
+def test_a_plan_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    storage, log, _ = prepared(tmp_path)
+    (tmp_path / "t-0" / "cleaner").mkdir()
+    with pytest.raises(StorageError, match="cannot plan the compaction of t-0: Is a directory"):
+        log.compaction_plan(NOW_MS, ALL)
+    (tmp_path / "t-0" / "cleaner").rmdir()
+    storage.close()
+
+
+def test_a_child_whose_parent_has_gone_does_nothing(tmp_path: Path) -> None:
+    storage, _, plan = prepared(tmp_path)
+    for text in ("", plan.to_json().replace(f'"owner": {plan.owner}', '"owner": 1')):
+        done = subprocess.run(
+            [sys.executable, "-m", "penstock.storage.compact"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr == "cannot compact: the process that asked for it has gone\n"
+    assert cleaned(tmp_path) == []
+    storage.close()
+
+
+def test_a_child_ends_with_its_parent() -> None:
+    """A parent starts a child that waits for its input, tells its id, and is killed."""
+    read_end, write_end = os.pipe()
+    child = "import sys; from penstock.storage.compact import end_with_parent; end_with_parent(); "
+    child += "print('ready', flush=True); sys.stdin.read()"
+    parent = (
+        "import subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdin={read_end}, stdout=-1)\n"
+        "print(child.stdout.readline().decode().strip(), child.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(read_end,)
+    )
+    os.close(read_end)
+    assert started.stdout is not None
+    ready, pid = started.stdout.readline().split()
+    assert ready == b"ready"
+    handle = os.pidfd_open(int(pid))
+    started.kill()
+    started.communicate()
+    assert select.select([handle], [], [], 10)[0], "its input is still open, so only the signal ends it"
+    os.close(handle)
+    os.close(write_end)
 
 
 @settings(

@@ -203,6 +203,26 @@ def test_crash_at_every_change_of_the_disk(tmp_path: Path) -> None:
         storage.close()
 
 
+def test_a_truncation_that_fails_turns_the_log_read_only(tmp_path: Path) -> None:
+    """It may have stopped half way, and then what is in memory is not what is on disk."""
+    disk = SyncFails()
+    storage, log = open_log(tmp_path, disk, small_config(segment_bytes=400))
+    for _ in range(8):
+        append_flushed(log, batch([b"x" * 100]))
+    disk.failing = True
+    with pytest.raises(StorageError, match="cannot truncate t-0: Input/output error; t-0 is read-only"):
+        log.truncate_to(3)
+    disk.failing = False
+    assert log.error is not None
+    with pytest.raises(StorageError, match="read-only"):
+        append(log, batch())
+    storage.close()
+    storage, log = open_log(tmp_path, disk, small_config(segment_bytes=400))
+    assert offsets(log) == list(range(log.log_end_offset))
+    assert log.log_end_offset >= 3
+    storage.close()
+
+
 def test_reads_stay_whole_while_a_job_is_in_flight(tmp_path: Path) -> None:
     storage = FileStorage.open(tmp_path, 1)
     log = storage.open_log("t-0", TOPIC_ID, small_config(), NOW_MS)

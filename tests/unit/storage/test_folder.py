@@ -10,8 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from penstock.storage import FileStorage, LogConfig, StorageError
+from penstock.storage import FileStorage, Flush, LogConfig, StorageError
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, append_flushed, batch, small_config
+from tests.unit.storage.disks import FullDisk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,3 +173,74 @@ def test_appends_and_reads_go_on_while_a_writer_thread_works(tmp_path: Path) -> 
     log.flush()
     assert [header.base_offset for header, _ in log.batches(0, ALL)] == list(range(log.log_end_offset))
     storage.close()
+
+
+@pytest.mark.parametrize("flush", list(Flush))
+def test_a_log_is_deleted_although_the_disk_is_full(tmp_path: Path, flush: Flush) -> None:
+    disk = FullDisk()
+    storage = FileStorage.open(tmp_path, 1, disk=disk)
+    log = storage.open_log("t-0", TOPIC_ID, small_config(flush=flush), NOW_MS)
+    for _ in range(10):
+        append_flushed(log, batch([b"x" * 200]))
+    disk.room = 0
+    for _ in range(10):
+        append(log, batch([b"x" * 200]))
+    log.flush()
+    assert log.error is not None
+    storage.delete_log("t-0")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "meta.json"]
+    disk.room = None
+    storage.open_log("t-0", UUID(int=8), small_config(), NOW_MS)
+    storage.close()
+
+
+def test_a_log_that_cannot_be_created_leaves_nothing(tmp_path: Path) -> None:
+    disk = FullDisk()
+    storage = FileStorage.open(tmp_path, 1, disk=disk)
+    (tmp_path / "u-0").mkdir()
+    (tmp_path / "u-0" / "somebodys").write_text("x")
+    disk.room = 10
+    for name in ("t-0", "u-0"):
+        with pytest.raises(StorageError, match="No space left on device"):
+            storage.open_log(name, TOPIC_ID, LogConfig(), NOW_MS)
+    assert not (tmp_path / "t-0").exists()
+    assert (tmp_path / "u-0" / "somebodys").exists(), "only what was made just now goes"
+    disk.room = None
+    storage.open_log("t-0", UUID(int=8), LogConfig(), NOW_MS)
+    storage.close()
+
+
+def test_a_log_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> None:
+    storage = FileStorage.open(tmp_path, 1)
+    log = storage.open_log("t-0", TOPIC_ID, small_config(), NOW_MS)
+    for _ in range(11):
+        append_flushed(log, batch([b"x" * 200]))
+    storage.close()
+    folder = tmp_path / "t-0"
+    (folder / "clean").unlink()
+    for path in folder.glob("*.index"):
+        path.unlink()
+    last = max(folder.glob("*.log"))
+    raw = bytearray(last.read_bytes())
+    raw[70] ^= 0xFF
+    last.write_bytes(raw)
+    before = len(os.listdir("/proc/self/fd"))
+    storage = FileStorage.open(tmp_path, 1)
+    with pytest.raises(StorageError, match="is damaged at byte 0"):
+        storage.open_log("t-0", TOPIC_ID, small_config(), NOW_MS)
+    assert storage.open_files == 0
+    assert storage._indexes.entries == 0
+    last.write_bytes(b"")
+    log = storage.open_log("t-0", TOPIC_ID, small_config(), NOW_MS)
+    assert log.log_end_offset == int(last.stem)
+    for path in folder.glob("*.snapshot"):
+        path.unlink()
+    log.abandon()
+    (folder / "epochs").unlink()
+    (folder / "epochs").mkdir()
+    with pytest.raises(StorageError, match="Is a directory"):
+        storage.open_log("t-0", TOPIC_ID, small_config(), NOW_MS)
+    assert storage.open_files == 0
+    assert storage._indexes.entries == 0
+    storage.close()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,19 +1,29 @@
 """The real storage on a simulated disk that loses power before any of its calls.
 
 Whatever was acknowledged (flushed under `flush=commit`) is there afterwards, under its offset, with its epoch
-and producer state; whatever was never appended is not.
+and producer state; whatever was never appended is not. Under `flush=os` the log is a prefix of what was
+appended, without a gap, and at least what was synced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from penstock.storage import FileStorage, LogConfig, PartitionLog, cleaning_files, run_compaction
+from penstock.storage import (
+    FileStorage,
+    Flush,
+    LogConfig,
+    PartitionLog,
+    cleaning_files,
+    pending,
+    run_compaction,
+)
+from penstock.wire.batch import HEADER_SIZE, BatchHeader, read_header
 from penstock.wire.records import decode_records
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, batch, small_config
-from tests.unit.storage.simulated_disk import PowerFailure, SimulatedDisk
+from tests.unit.storage.simulated_disk import File, PowerFailure, SimulatedDisk
 
 SEEDS = 2
 
@@ -126,6 +136,174 @@ def test_power_failure_before_every_call(work: Callable[[PartitionLog, Acknowled
     for calls in range(total):
         for seed in range(SEEDS):
             run(work, calls, seed, config)
+
+
+class Unsynced:
+    """One run under `flush=os`: appends with rolls and checkpoints, power failure, two more starts."""
+
+    def __init__(self, *, delayed: int | None) -> None:
+        self.disk = SimulatedDisk(delayed=delayed, holes=True)
+        self.config = small_config(segment_bytes=900, flush=Flush.OS)
+        self.appended: list[bytes] = []
+
+    def open(self) -> tuple[FileStorage, PartitionLog]:
+        storage = FileStorage.open("/data", 1, disk=self.disk)
+        return storage, storage.open_log("t-0", TOPIC_ID, self.config, NOW_MS)
+
+    def work(self, calls: int | None) -> int:
+        _, log = self.open()
+        before = self.disk.calls
+        self.disk.calls_left = calls
+        try:
+            for at in range(12):
+                self._append(log, at)
+                self._append(log, at)
+                log.flush()
+                assert log.error is None
+            log.close()
+        except PowerFailure:
+            pass
+        return self.disk.calls - before
+
+    def _append(self, log: PartitionLog, at: int) -> None:
+        sequence = log.log_end_offset
+        value = b"%03d" % len(self.appended) * 40
+        self.appended.append(value)
+        data = batch([value], producer_id=6, producer_epoch=0, base_sequence=sequence)
+        append(log, data, leader_epoch=at // 4)
+
+    def files(self) -> list[tuple[str, File]]:
+        folder = self.disk._folder("/data/t-0")
+        return sorted(
+            (name, inode)
+            for name, inode in folder.names.items()
+            if name.endswith(".log") and isinstance(inode, File)
+        )
+
+    def synced(self) -> int:
+        """How many batches were on disk, with all before them."""
+        count = 0
+        durable = self.disk._folder("/data/t-0").synced
+        for name, file in self.files():
+            if durable.get(name) is not file:
+                break
+            count += sum(1 for _ in iterate_whole(file.synced))
+            if file.synced != file.data:
+                break
+        return count
+
+    def check_reopened(self, synced: int) -> None:
+        before = sum(len(file.data) for _, file in self.files())
+        storage, log = self.open()
+        found = []
+        for at, (header, data) in enumerate(log.batches(0, ALL)):
+            assert header.base_offset == at, "no gap"
+            assert log.epochs.epoch_at(at) == header.partition_leader_epoch
+            found += [record.value for record in decode_records(data)]
+        assert found == self.appended[: len(found)], "a prefix"
+        assert len(found) >= synced
+        assert log.log_end_offset == len(found)
+        if log.size_bytes < before:
+            assert any("the log ends" in line for line in log.recovery)
+        state = log.producers.get(6)
+        assert (state.batches[-1].last_offset if state else -1) == len(found) - 1
+        self.appended = self.appended[: len(found)]
+        self._append(log, 20)
+        log.flush()
+        storage.close()
+
+
+def iterate_whole(data: bytes) -> Iterator[BatchHeader]:
+    position = 0
+    while position + HEADER_SIZE <= len(data):
+        header = read_header(data, position)
+        if position + header.size > len(data):
+            return
+        yield header
+        position += header.size
+
+
+@pytest.mark.parametrize("delayed", [None, 1, 2])
+def test_power_failure_under_flush_os(delayed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "CHECKPOINT_BYTES", 400)
+    total = Unsynced(delayed=delayed).work(None)
+    assert total > 60
+    for calls in range(total):
+        for seed in range(SEEDS):
+            run = Unsynced(delayed=delayed)
+            run.work(calls)
+            synced = run.synced()
+            run.disk.lose_power(seed)
+            run.check_reopened(synced)
+            run.check_reopened(len(run.appended))
+
+
+@pytest.mark.parametrize("work", [truncates, deletes])
+def test_power_failure_under_flush_os_leaves_no_gap(
+    work: Callable[[PartitionLog, Acknowledged], None],
+) -> None:
+    """Truncation and deletion while syncs are still to come: the log opens, twice, and hangs together."""
+    config = small_config(segment_bytes=450, flush=Flush.OS)
+
+    def unsynced_run(calls: int | None, seed: int) -> int:
+        disk = SimulatedDisk(delayed=1, holes=True)
+        log = FileStorage.open("/data", 1, disk=disk).open_log("t-0", TOPIC_ID, config, NOW_MS)
+        known = Acknowledged()
+        before = disk.calls
+        disk.calls_left = calls
+        try:
+            work(log, known)
+        except PowerFailure:
+            pass
+        used = disk.calls - before
+        disk.lose_power(seed)
+        for _ in range(2):
+            storage = FileStorage.open("/data", 1, disk=disk)
+            log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+            check_whole(log, known)
+            known.write(log, [b"z" * 30], epoch=20)
+            storage.close()
+        return used
+
+    total = unsynced_run(None, 0)
+    assert total > 60
+    for calls in range(total):
+        unsynced_run(calls, calls)
+
+
+def check_whole(log: PartitionLog, known: Acknowledged) -> None:
+    offset = log.log_start_offset
+    for header, data in log.batches(0, ALL):
+        assert header.base_offset == offset
+        assert log.epochs.epoch_at(offset) == header.partition_leader_epoch
+        for record in decode_records(data):
+            assert record.value in known.possible[record.offset]
+        offset = header.next_offset
+    assert offset == log.log_end_offset
+
+
+def test_power_failure_while_a_closed_segment_is_cut() -> None:
+    """Recovery itself may be interrupted before any call: never does a gap come to look intended."""
+    calls = 0
+    finished = False
+    while not finished:
+        for seed in range(6):
+            run = Unsynced(delayed=2)
+            run.disk.delay_ends = 0.0
+            run.work(30)
+            assert len(run.files()) > 2
+            synced = run.synced()
+            run.disk.lose_power(seed)
+            run.disk.calls_left = calls
+            finished = True
+            try:
+                run.open()
+            except PowerFailure:
+                finished = False
+            run.disk.lose_power(seed + calls)
+            run.check_reopened(synced)
+        calls += 1
+    assert calls > 6
 
 
 def test_power_failure_during_compaction(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.storage import FileStorage, Flush, LogConfig, PartitionLog, StorageError, pending
+from penstock.storage import (
+    FileStorage,
+    Flush,
+    LogConfig,
+    PartitionLog,
+    StorageError,
+    pending,
+    run_compaction,
+)
 from tests.unit.storage.builders import (
     ALL,
     NOW_MS,
@@ -18,6 +26,7 @@ from tests.unit.storage.builders import (
     small_config,
 )
 from tests.unit.storage.disks import QuickDisk
+from tests.unit.storage.simulated_disk import File, SimulatedDisk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -310,3 +319,111 @@ def test_the_clean_marker_goes_before_the_next_write(segmented: Path) -> None:
     assert not marker.exists()
     storage.close()
     assert marker.exists()
+
+
+OS = small_config(flush=Flush.OS)
+
+
+def second_segment(data: Path) -> tuple[Path, list[Path]]:
+    """The second segment, without an index, as if its sync had not come before the loss of power."""
+    _, second, *behind = sorted((data / "t-0").glob("*.log"))
+    for path in (second, *behind):
+        path.with_suffix(".index").unlink(missing_ok=True)
+    return second, behind
+
+
+def check_cut(data: Path, end: int, behind: list[Path]) -> None:
+    found, report, log_end = reopened(data, OS)
+    assert found == list(range(end))
+    assert log_end == end
+    assert any(
+        f"the log ends at offset {end}" in line or f"ends at offset {end} and" in line for line in report
+    )
+    for path in behind:
+        assert not path.exists()
+        assert any(f"{path}: removed with " in line for line in report)
+    assert reopened(data, OS)[:2] == (list(range(end + 1)), [])
+
+
+def test_flush_os_cuts_at_a_bad_byte_in_a_closed_segment(segmented: Path) -> None:
+    path, behind = second_segment(segmented)
+    raw = bytearray(path.read_bytes())
+    size = len(batch([b"000" * 30]))
+    raw[2 * size + 70] ^= 0xFF
+    path.write_bytes(raw)
+    check_cut(segmented, int(path.stem) + 2, behind)
+
+
+def test_flush_os_cuts_where_a_closed_segment_ends_too_early(segmented: Path) -> None:
+    path, behind = second_segment(segmented)
+    path.write_bytes(path.read_bytes()[: 2 * len(batch([b"000" * 30]))])
+    check_cut(segmented, int(path.stem) + 2, behind)
+
+
+def test_flush_os_cuts_where_a_closed_segment_is_empty(segmented: Path) -> None:
+    path, behind = second_segment(segmented)
+    path.write_bytes(b"")
+    check_cut(segmented, int(path.stem), behind)
+
+
+def test_flush_os_keeps_whole_closed_segments_that_nobody_vouches_for(segmented: Path) -> None:
+    path, _ = second_segment(segmented)
+    found, report, _ = reopened(segmented, OS)
+    assert found == list(range(40))
+    assert f"{path}: index rebuilt from {path.stat().st_size} bytes" in report[0]
+
+
+def test_flush_os_leaves_the_gaps_of_compaction_alone(tmp_path: Path) -> None:
+    config = small_config(flush=Flush.OS, compact=True, delete=False)
+    storage = open_storage(tmp_path)
+    log = open_log(storage, config)
+    for _ in range(40):
+        append_flushed(log, batch([b"v" * 90], keys=[b"k"]))
+    plan = log.compaction_plan(NOW_MS, ALL)
+    assert plan is not None
+    log.finish_compaction(run_compaction(plan))
+    append_flushed(log, batch([b"v" * 90], keys=[b"l"]))
+    left = offsets(log)
+    assert left[0] > 0
+    log.abandon()
+    storage.close()
+    storage = open_storage(tmp_path)
+    log = open_log(storage, config)
+    assert offsets(log) == left
+    assert log.recovery == []
+    storage.close()
+
+
+def test_what_recovery_vouches_for_is_synced_first() -> None:
+    disk = SimulatedDisk(delayed=0)
+    disk.delay_ends = 0.0
+    storage = FileStorage.open("/data", 1, disk=disk)
+    log = open_log(storage, OS)
+    for _ in range(20):
+        append_flushed(log, batch([b"x" * 200]))
+    log.abandon()  # the process stops; what it wrote is in the page cache
+    storage.close()
+    folder = disk._folder("/data/t-0")
+    for name in [name for name in folder.names if name.endswith(".index")]:
+        del folder.names[name]
+    for inode in folder.names.values():
+        if isinstance(inode, File):
+            inode.synced = b""
+    storage = FileStorage.open("/data", 1, disk=disk)
+    open_log(storage, OS)
+    for name, inode in folder.names.items():
+        if name.endswith(".log"):
+            assert isinstance(inode, File)
+            assert inode.synced == inode.data, name
+
+
+def test_a_log_start_beyond_the_end_does_not_hide_what_is_appended_later(crashed: Path) -> None:
+    storage = open_storage(crashed)
+    open_log(storage).delete_records_before(3)
+    storage.close()
+    (crashed / "t-0" / "clean").unlink()
+    segment_file(crashed).write_bytes(b"")
+    found, report, end = reopened(crashed)
+    assert (found, end) == ([], 0)
+    assert any("the log start 3 lies beyond the end" in line for line in report)
+    assert reopened(crashed)[0] == [0]

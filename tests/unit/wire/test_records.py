@@ -71,6 +71,12 @@ def test_damaged_records_are_named_as_such(data: st.DataObject) -> None:
         pass
 
 
+def test_header_names_that_are_not_utf_8_survive() -> None:
+    batch = encode_batch([Record(0, 1, b"k", b"v", (("\udcff\udcfe-name", b"x"),))])
+    assert b"\xff\xfe-name" in batch
+    assert encode_batch(list(decode_records(batch))) == batch
+
+
 def test_snappy_in_the_framing_of_java_clients() -> None:
     first, second = b"one" * 10, b"two" * 20
     blocks = b"".join(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.answers import OPERATIONS_NOT_ASKED
 from penstock.groups.states import GroupState
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.registry import api
@@ -19,14 +20,12 @@ if TYPE_CHECKING:
     from penstock.groups.group import Group
     from penstock.wire.shapes import Body
 
-READ, DELETE, DESCRIBE = 3, 6, 8
-ALL_OPERATIONS: Final = 1 << READ | 1 << DELETE | 1 << DESCRIBE
-NOT_ASKED_FOR: Final = -(1 << 31)
+ALL_GROUP_OPERATIONS: Final = sum(1 << code for code in (3, 6, 8))  # read, delete, describe
 
 
 @api(15, 0, 5)
 def describe_groups(request: DescribeGroupsRequest, context: RequestContext) -> Body:
-    operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
+    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
     return {
         "groups": [
             {"group_id": group_id, "authorized_operations": operations, **_describe(group_id, context)}
