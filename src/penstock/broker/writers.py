@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 WRITER_THREADS: Final = 4
 PLAIN_WRITE_S_MAX: Final = 0.01
 """A megabyte takes a tenth of it when nothing is wrong."""
-THREADS_ONLY_S: Final = 10.0
+THREADS_ONLY_S: Final = 2.0
 
 Done = Callable[[FlushJob], None]
 

@@ -82,7 +82,7 @@ class PartitionLog:
             self.epochs.assign(leader_epoch, base_offset)
         if pending.must_roll(header, self.config, now_ms):
             self._roll(base_offset)
-        elif pending.must_checkpoint():
+        elif pending.must_checkpoint(self.config):
             self._add_snapshot(pending.checkpoint(base_offset), base_offset)
         pending.add(batch, header, base_offset, leader_epoch, self.config.index_interval_bytes)
         if header.producer_id != NO_PRODUCER_ID:

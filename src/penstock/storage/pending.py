@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.storage.config import MIB
+from penstock.storage.config import MIB, Flush
 from penstock.storage.index import Mark
 from penstock.storage.interface import WriteRun
 from penstock.wire.batch import NO_TIMESTAMP, PATCHED_SIZE, patched_prefix
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from penstock.storage.interface import SegmentInfo
     from penstock.wire.batch import BatchHeader, Buffer
 
-CHECKPOINT_BYTES = 64 * MIB
-"""Recovery after a crash scans at most about this much of a log."""
+CHECKPOINT_BYTES = {Flush.COMMIT: 64 * MIB, Flush.OS: 512 * MIB}
+"""Recovery after a crash scans at most about this much of a log. A checkpoint syncs, which costs nothing
+where every write does, and slows the writes beside it where none does."""
 
 
 class PendingWrites:
@@ -52,8 +53,8 @@ class PendingWrites:
         latest = header.max_timestamp if header.max_timestamp != NO_TIMESTAMP else now_ms
         return latest - self._first_timestamp > config.roll_ms
 
-    def must_checkpoint(self) -> bool:
-        return self._position - self._checkpointed >= CHECKPOINT_BYTES
+    def must_checkpoint(self, config: LogConfig) -> bool:
+        return self._position - self._checkpointed >= CHECKPOINT_BYTES[config.flush]
 
     def roll(self, base_offset: int) -> WriteRun:
         self._segment = base_offset

@@ -1,7 +1,7 @@
 """What is done with a segment that nobody vouches for: scan it, index it, decide about bad bytes.
 
 A segment's index file says how many of its bytes were described and synced when it was written (at the
-roll, at a checkpoint every 64 MiB, at a clean close, by compaction): it vouches for them. Recovery trusts
+roll, at a checkpoint now and then, at a clean close, by compaction): it vouches for them. Recovery trusts
 that much and scans the rest, checking header, CRC and order of offsets of every batch. A closed segment that
 is vouched for in whole is not looked at; if it ends before its successor begins, then because compaction
 removed its last batches. Where a scan meets bytes that are no valid batch, there are these cases:

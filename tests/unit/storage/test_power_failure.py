@@ -225,7 +225,7 @@ def iterate_whole(data: bytes) -> Iterator[BatchHeader]:
 
 @pytest.mark.parametrize("delayed", [None, 1, 2])
 def test_power_failure_under_flush_os(delayed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "CHECKPOINT_BYTES", 400)
+    monkeypatch.setattr(pending, "CHECKPOINT_BYTES", dict.fromkeys(Flush, 400))
     total = Unsynced(delayed=delayed).work(None)
     assert total > 60
     for calls in range(total):

@@ -250,7 +250,7 @@ def test_a_bad_header_found_by_a_read_fails_that_read(segmented: Path) -> None:
 def test_recovery_scans_only_from_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending, "CHECKPOINT_BYTES", 1000)
+    monkeypatch.setattr(pending, "CHECKPOINT_BYTES", dict.fromkeys(Flush, 1000))
     storage = open_storage(tmp_path / "data")
     log = open_log(storage)
     for at in range(50):
