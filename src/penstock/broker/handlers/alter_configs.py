@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.answers import error_fields
-from penstock.metadata.alterations import Alteration, ConfigOutcome, Operation, ResourceAlteration
+from penstock.broker.answers import altered_configs
+from penstock.metadata.alterations import Alteration, Operation, ResourceAlteration
 from penstock.metadata.image import ConfigResource
-from penstock.types import ApiError
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
@@ -29,17 +28,5 @@ async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -
         )
         for resource in request.resources
     ]
-    try:
-        outcomes = await context.broker.controller.alter_configs(wanted, validate_only=request.validate_only)
-    except ApiError as error:
-        outcomes = [ConfigOutcome(each.resource, error) for each in wanted]
-    return {
-        "responses": [
-            {
-                "resource_type": outcome.resource.resource_type,
-                "resource_name": outcome.resource.name,
-                **error_fields(outcome.error),
-            }
-            for outcome in outcomes
-        ]
-    }
+    change = context.broker.controller.alter_configs(wanted, validate_only=request.validate_only)
+    return await altered_configs(wanted, change)
