@@ -1,4 +1,4 @@
-"""A disk that fills up: writers hear why, readers go on, nothing acknowledged is lost; with room it goes on."""
+"""A disk that fills up: writers hear why, readers go on, nothing acknowledged is lost."""
 
 from __future__ import annotations
 

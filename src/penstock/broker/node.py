@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 OnReady = Callable[[str, str | None], None]
 """Called once with the Kafka address and the HTTP address when the node serves."""
 
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
 SWITCH_INTERVAL_S: Final = 0.0005
 """A writer thread that has done its system call waits at most this long for the GIL; Python's default of
 5 ms would be most of an acknowledgement's latency."""
@@ -78,20 +80,24 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
     try:
         uvloop.run(serve(config, storage, on_ready))
     finally:
+        # The loop that handled signals is gone, and what is left must be finished.
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         storage.close()
 
 
 async def serve(config: NodeConfig, storage: Storage, on_ready: OnReady) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     broker = Broker(config, storage)
     await broker.start()
     admin = AdminServer(broker) if config.http_port is not None else None
     try:
         http_url = await admin.start() if admin is not None else None
-        on_ready(f"{config.host}:{broker.port}", http_url)
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        on_ready(f"{host}:{broker.port}", http_url)
         await stop.wait()
     finally:
         if admin is not None:

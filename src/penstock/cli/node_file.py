@@ -16,6 +16,9 @@
     [limits]
     connections_max = 2000
 
+    [groups]
+    group_size_max = 500
+
 Every key has a default; an unknown key is refused, because a typing error must not be a default in disguise.
 """
 
@@ -23,10 +26,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.cli.output import CommandFailed
 from penstock.config import KIB, Limits
+from penstock.groups.limits import GroupLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -214,9 +219,9 @@ def check_topics(defaults: Mapping[str, str]) -> None:
         raise NodeFileError(f"num.partitions: more than {PARTITIONS_MAX}")
 
 
-def read_limits(value: Any) -> dict[str, Any]:
+def read_limits(kind: type[Limits] | type[GroupLimits], value: Any) -> Limits | GroupLimits:
     given = of_type(value, dict, "a table")
-    known = {field.name for field in fields(Limits)}
+    known = {field.name for field in fields(kind)}
     unknown = sorted(given.keys() - known)
     if unknown:
         raise NodeFileError(f"unknown limit {unknown[0]!r}; known are {', '.join(sorted(known))}")
@@ -226,13 +231,20 @@ def read_limits(value: Any) -> dict[str, Any]:
             limits[name] = range_of_limit(name)(number)
         except NodeFileError as error:
             raise NodeFileError(f"{name}: {error}") from None
-    return {"limits": Limits(**limits)}
+    return kind(**limits)
 
 
 def range_of_limit(name: str) -> Callable[[Any], int]:
+    if name in LIMITS_FROM_NOTHING:
+        return whole_number(0, INT_MAX)
     if name.endswith("_bytes_max"):
         return whole_number(BYTES_MIN, LONG_MAX if name == "total_bytes_max" else INT_MAX)
-    return whole_number(MILLISECONDS_MIN if name.endswith("_ms_max") else 1, INT_MAX)
+    return whole_number(
+        MILLISECONDS_MIN if "_ms" in name else 1, LONG_MAX if "retention" in name else INT_MAX
+    )
+
+
+LIMITS_FROM_NOTHING = ("initial_rebalance_delay_ms", "offset_metadata_bytes_max")
 
 
 def read_http_port(value: Any) -> dict[str, Any]:
@@ -265,6 +277,7 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "retention_check_ms": stored_as("retention_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "compaction_check_ms": stored_as("compaction_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "topics": read_topics,
-    "limits": read_limits,
+    "limits": stored_as("limits", partial(read_limits, Limits)),
+    "groups": stored_as("groups", partial(read_limits, GroupLimits)),
 }
 """How each key of the file is read, checked and named in NodeConfig."""

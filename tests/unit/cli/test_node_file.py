@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.node_file import NodeFileError, node_settings, read_node_file
+from penstock.cli.output import CommandFailed
 from penstock.config import Limits, NodeConfig
 
 FULL = """
@@ -135,3 +136,13 @@ def test_a_file_that_is_missing_or_no_toml(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(NodeFileError, match="not UTF-8"):
         read_node_file(path)
+
+
+def test_limits_of_groups(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text("[groups]\ngroup_size_max = 7\ninitial_rebalance_delay_ms = 0\n")
+    groups = read_node_file(file)["groups"]
+    assert (groups.group_size_max, groups.initial_rebalance_delay_ms) == (7, 0)
+    file.write_text("[groups]\ngroup_size = 7\n")
+    with pytest.raises(CommandFailed, match="unknown limit 'group_size'"):
+        read_node_file(file)
