@@ -66,12 +66,16 @@ class Session:
         return f"{name}-{self._names}"
 
     def interleaved(self, names: Sequence[str], run: Callable[[Peer], T]) -> dict[str, list[T]]:
-        """A B A B …; a first round warms up and does not count. Out of time, one round must do."""
+        """A B C, B C A, …; a first round warms up and does not count. Out of time, one round must do.
+
+        Whoever comes next runs beside what a peer still does in the background, so all take every place.
+        """
         results: dict[str, list[T]] = {name: [] for name in names}
         for round_number in range(self.rounds + 1):
             if round_number > 1 and self.out_of_time:
                 break
-            for name in names:
+            first = round_number % len(names)
+            for name in (*names[first:], *names[:first]):
                 self.level_ground()
                 outcome = run(self._peers[name])
                 if round_number:

@@ -59,6 +59,9 @@ def observe(session: Session, data: Path, partitions: int) -> Figures:
         time.sleep(idle_seconds)  # idle CPU is what the server uses while nothing happens
         idle = (cpu_seconds(peer.pid) - before) / idle_seconds
         where = {"bootstrap": peer.bootstrap, "topic": TOPIC, "partitions": partitions}
+        # Each partition has been written to since the start: what is measured is the steady state.
+        run_load("kafka_produce", **where, size=100, count=partitions * BATCH_COUNT, seconds=30)
+        session.level_ground()
         load = run_load("kafka_produce", **where, size=SIZE, count=400_000, seconds=session.seconds)
         rate = load["messages"] / load["seconds"]
         return Figures(rate, start_seconds, idle, resident_bytes(peer.pid) / 1e6, open_files(peer.pid))

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psutil
 from confluent_kafka import Producer
 
 from bench import targets
@@ -41,10 +40,11 @@ def first_acknowledged(bootstrap: str) -> None:
 def started(session: Session, name: str) -> Started:
     """Formatting Kafka's folder happens once in its life and is not counted."""
     directory = session.directory(f"start-{name}")
+    began = time.perf_counter()
     peer = kafka.launch(directory) if name == "kafka" else penstock.launch(directory, flush="commit")
     try:
         first_acknowledged(peer.bootstrap)
-        seconds = time.time() - psutil.Process(peer.pid).create_time()
+        seconds = time.perf_counter() - began
         time.sleep(IDLE_SECONDS)  # what is measured is the idle server
         return Started(seconds, resident_bytes(peer.pid) / 1e6)
     finally:
