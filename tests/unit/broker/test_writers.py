@@ -22,6 +22,7 @@ class FakeJob:
     def __init__(self, work: Callable[[], None] = lambda: None, *, is_plain: bool = False) -> None:
         self.name = "t-0"
         self.is_plain = is_plain
+        self.size = 100
         self.thread: threading.Thread | None = None
         self._work = work
 
