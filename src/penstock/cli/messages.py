@@ -176,8 +176,8 @@ def consume(
         try:
             while number is None or printed < number:
                 batch = next_messages(consumer, min(BATCH_MESSAGES_MAX, (number or sys.maxsize) - printed))
+                printed += len(batch)  # first: an interrupt may come between any two steps
                 print_messages(batch, json)
-                printed += len(batch)
                 if group is not None:
                     for message in batch:
                         consumer.store_offsets(message)
