@@ -1,0 +1,380 @@
+"""One node of the quorum: votes, epochs, and a log that followers pull.
+
+This is Raft with the direction of replication turned round, as in Kafka (KIP-595). Terms are leader epochs.
+A follower asks the leader for what comes after its log; that it asks for offset n in the leader's epoch, and
+that the leader finds their logs to agree up to there, says that it holds all before n. An entry is committed
+when a majority holds it together with an entry of the leader's own epoch.
+
+Every method takes the time and returns effects, to be carried out in order; see messages.py. The log itself
+is not here: `log` tells how far it reaches.
+
+Before the first entry the voters are seats without storage ids. The first leader waits until every seat's
+node has fetched, writes down who they are, and asks for every one of them, not for a majority, to hold that
+entry before it writes the next. So there is never a voter that does not know the others' storage, and a wiped
+node cannot pass for the one it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.quorum.leadership import Leadership
+from penstock.quorum.messages import (
+    Answer,
+    AppendFetched,
+    BeginQuorumEpoch,
+    Committed,
+    ControlEntry,
+    Effect,
+    ElectionState,
+    EndQuorumEpoch,
+    FetchRequest,
+    FetchResponse,
+    LeaderIs,
+    LoadSnapshot,
+    LogEnd,
+    Persist,
+    Send,
+    Truncate,
+    VoteRequest,
+    VoteResponse,
+)
+from penstock.quorum.node import LogView, Membership, Node
+from penstock.quorum.roles import Asking, Follower, Unattached
+
+if TYPE_CHECKING:
+    from penstock.quorum.limits import QuorumLimits
+    from penstock.quorum.voters import Voter, VoterSet
+
+Role = Unattached | Asking | Follower | Leadership
+
+
+class Quorum:
+    def __init__(
+        self,
+        me: Voter,
+        configured: VoterSet,
+        state: ElectionState,
+        log: LogView,
+        limits: QuorumLimits,
+        *,
+        jitter: Callable[[int, int], int],
+    ) -> None:
+        """What the log holds already is told by `restored` and `appended`; then `start` is called."""
+        self._node = Node(me, log, limits, Membership(configured), state)
+        self._limits = limits
+        self._jitter = jitter
+        self._asked_last = 0  # which of the voters an observer asked for the leader
+        self.role: Role = Unattached(0)
+
+    # What is known
+
+    @property
+    def state(self) -> ElectionState:
+        return self._node.state
+
+    @property
+    def epoch(self) -> int:
+        return self._node.state.epoch
+
+    @property
+    def leader_id(self) -> int | None:
+        return self._node.state.leader_id
+
+    @property
+    def high_watermark(self) -> int:
+        return self._node.high_watermark
+
+    @property
+    def voters(self) -> VoterSet:
+        return self._node.voters
+
+    @property
+    def is_voter(self) -> bool:
+        return self._node.me in self._node.voters
+
+    @property
+    def is_leader(self) -> bool:
+        return isinstance(self.role, Leadership)
+
+    @property
+    def takes_entries(self) -> bool:
+        """Whether the driver may append entries of its own, under this epoch."""
+        return self.is_leader and self._node.membership.is_bootstrapped
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """Not later than the next moment at which `tick` has something to do."""
+        return self.role.deadline_ms
+
+    # The log
+
+    def appended(self, offset: int, entry: ControlEntry) -> None:
+        """The log holds this entry now: written by this node, fetched, or found at its start."""
+        self._node.membership.appended(offset, entry)
+
+    def restored(self, snapshot: LogEnd, voters: VoterSet) -> None:
+        """The log begins with this snapshot."""
+        self._node.snapshot = snapshot
+        self._node.high_watermark = max(self._node.high_watermark, snapshot.end_offset)
+        self._node.membership.restored(snapshot, voters)
+
+    def snapshotted(self, snapshot: LogEnd) -> None:
+        """A newer snapshot may be had from this node."""
+        self._node.snapshot = snapshot
+
+    def flushed(self, now_ms: int) -> list[Effect]:
+        """What was to be done with the log is done and on disk."""
+        role = self.role
+        if isinstance(role, Leadership):
+            role.advance()
+        elif isinstance(role, Follower) and role.next_fetch_ms is None and role.answer_due_ms is None:
+            committed = min(role.high_watermark, self._node.log.flushed_end_offset)
+            if committed > self._node.high_watermark:
+                self._node.high_watermark = committed
+                self._do(Committed(committed))
+            self._fetch(role, now_ms)
+        return self._effects()
+
+    # Time
+
+    def start(self, now_ms: int) -> list[Effect]:
+        self._detach(self.epoch, now_ms)
+        if self.is_voter and not self._node.others:
+            self._stand(now_ms)
+        return self._effects()
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        role = self.role
+        if now_ms < role.deadline_ms:
+            return []
+        if isinstance(role, Leadership):
+            if now_ms >= role.resign_at_ms:
+                self._resign(role, now_ms)
+            else:
+                role.tick(now_ms)
+        elif isinstance(role, Follower) and now_ms < role.election_ms:
+            self._fetch(role, now_ms)  # the first one, or again
+        elif not self.is_voter:
+            self._look_for_leader(now_ms)
+        elif isinstance(role, Asking) and not role.is_pre_vote:
+            self._detach(self.epoch, now_ms)  # a split vote: wait, each for another time
+        else:
+            self._ask(now_ms)
+        return self._effects()
+
+    # Elections
+
+    def _ask(self, now_ms: int) -> None:
+        """Begin a pre-vote. The epoch stays, and so does the leader's name: it may turn out to be well."""
+        self._begin_asking(Asking(now_ms + self._limits.election_ms_min // 2, is_pre_vote=True), now_ms)
+
+    def _stand(self, now_ms: int) -> None:
+        """Begin an election in the next epoch, with a vote for oneself."""
+        self._remember(ElectionState(self.epoch + 1, self._node.me))
+        self._begin_asking(Asking(now_ms + self._election_ms(), is_pre_vote=False), now_ms)
+
+    def _begin_asking(self, role: Asking, now_ms: int) -> None:
+        self.role = role
+        role.granted.add(self._node.me.node_id)
+        for node_id in self._node.others:
+            storage_id = self.voters.seats[node_id]
+            request = VoteRequest(self.epoch, self._node.me, self._node.log_end, role.is_pre_vote, storage_id)
+            self._do(Send(node_id, request))
+        self._count(role, now_ms)
+
+    def vote_request(self, token: int, request: VoteRequest, now_ms: int) -> list[Effect]:
+        if request.epoch > self.epoch:
+            self._detach(request.epoch, now_ms)
+        is_granted = request.epoch == self.epoch and self._may_grant(request, now_ms)
+        if is_granted and not request.is_pre_vote:
+            self._remember(ElectionState(self.epoch, request.candidate))
+            self.role = Unattached(now_ms + self._election_ms())
+        me = self._node.me.node_id
+        response = VoteResponse(self.epoch, me, self.leader_id, is_granted, request.is_pre_vote)
+        self._do(Answer(token, response))
+        return self._effects()
+
+    def _may_grant(self, request: VoteRequest, now_ms: int) -> bool:
+        if request.voter_storage_id not in (None, self._node.me.storage_id):
+            return False  # it asks whoever had this place before
+        candidate, voters = request.candidate, self.voters
+        if candidate.node_id in voters.seats and candidate not in voters:
+            return False
+        if request.log_end < self._node.log_end:
+            return False
+        role = self.role
+        if request.is_pre_vote:
+            hears_leader = isinstance(role, Follower) and role.has_fetched and now_ms < role.election_ms
+            return not (hears_leader or self.is_leader)
+        return self.leader_id is None and self.state.voted_for in (None, candidate)
+
+    def vote_response(self, response: VoteResponse, now_ms: int) -> list[Effect]:
+        if response.epoch > self.epoch or self.leader_id is None:
+            self._hear_of(response.epoch, response.leader_id, now_ms)
+        role = self.role
+        if (
+            isinstance(role, Asking)
+            and role.is_pre_vote == response.is_pre_vote
+            and response.epoch == self.epoch
+            and response.voter_id in self.voters.seats
+        ):
+            (role.granted if response.is_granted else role.refused).add(response.voter_id)
+            self._count(role, now_ms)
+        return self._effects()
+
+    def _count(self, role: Asking, now_ms: int) -> None:
+        if len(role.granted) >= self.voters.majority:
+            if role.is_pre_vote:
+                self._stand(now_ms)
+            else:
+                self._lead(now_ms)
+        elif len(role.refused) >= self.voters.majority and self.leader_id is not None:
+            self._follow(self.leader_id, now_ms)  # the others hear it, so perhaps it can be heard again
+
+    def _detach(self, epoch: int, now_ms: int) -> None:
+        """Know no leader, in this epoch or a higher one."""
+        if isinstance(self.role, Leadership):
+            self.role.refuse_all()
+        if epoch > self.epoch:
+            self._remember(ElectionState(epoch))
+        elif self.leader_id is not None:
+            self._remember(ElectionState(epoch, self.state.voted_for))
+        self.role = Unattached(now_ms + (self._election_ms() if self.is_voter else 0))
+
+    # Leading
+
+    def _lead(self, now_ms: int) -> None:
+        self._remember(ElectionState(self.epoch, self._node.me, self._node.me.node_id))
+        self.role = Leadership(self._node, now_ms)
+
+    def resign(self, now_ms: int) -> list[Effect]:
+        """Give up leadership, as before a shutdown or when the disk fails."""
+        if isinstance(self.role, Leadership):
+            self._resign(self.role, now_ms)
+        return self._effects()
+
+    def _resign(self, role: Leadership, now_ms: int) -> None:
+        successors = role.successors()
+        for node_id in successors:
+            self._do(Send(node_id, EndQuorumEpoch(self.epoch, self._node.me.node_id, successors)))
+        self._detach(self.epoch, now_ms)
+
+    def fetch_request(self, token: int, request: FetchRequest, now_ms: int) -> list[Effect]:
+        if request.epoch > self.epoch:
+            self._detach(request.epoch, now_ms)
+        if isinstance(self.role, Leadership) and request.epoch == self.epoch:
+            self.role.fetch(token, request, now_ms)
+        else:
+            self._do(Answer(token, FetchResponse(self.epoch, self.leader_id, is_refused=True)))
+        return self._effects()
+
+    # Following
+
+    def begin_epoch(self, message: BeginQuorumEpoch, now_ms: int) -> list[Effect]:
+        self._hear_of(message.epoch, message.leader_id, now_ms)
+        return self._effects()
+
+    def end_epoch(self, message: EndQuorumEpoch, now_ms: int) -> list[Effect]:
+        if message.epoch > self.epoch or (message.epoch == self.epoch and not self.is_leader):
+            self._detach(message.epoch, now_ms)
+            me = self._node.me.node_id
+            if self.is_voter and me in message.successors:
+                place = message.successors.index(me)
+                self.role = Unattached(now_ms + place * self._limits.election_ms_min // 2)
+        return self._effects()
+
+    def _hear_of(self, epoch: int, leader_id: int | None, now_ms: int) -> None:
+        if epoch > self.epoch:
+            self._detach(epoch, now_ms)
+        if epoch < self.epoch or leader_id is None or leader_id == self._node.me.node_id or self.is_leader:
+            return
+        if not (isinstance(self.role, Follower) and self.role.leader_id == leader_id):
+            self._follow(leader_id, now_ms)
+
+    def _follow(self, leader_id: int, now_ms: int) -> None:
+        if self.leader_id != leader_id:
+            self._remember(ElectionState(self.epoch, self.state.voted_for, leader_id))
+        self.role = role = Follower(leader_id, now_ms + self._election_ms())
+        self._fetch(role, now_ms)
+
+    def _fetch(self, role: Follower, now_ms: int) -> None:
+        role.next_fetch_ms = None
+        role.answer_due_ms = now_ms + self._limits.request_ms_max
+        self._do(Send(role.leader_id, self._fetch_request()))
+
+    def _fetch_request(self) -> FetchRequest:
+        log = self._node.log
+        return FetchRequest(self.epoch, self._node.me, log.flushed_end_offset, log.epochs.latest)
+
+    def _look_for_leader(self, now_ms: int) -> None:
+        """An observer asks one voter after the other; whoever is not the leader names it."""
+        self._detach(self.epoch, now_ms)
+        self.role = Unattached(now_ms + self._limits.retry_ms)
+        others = self._node.others
+        if others:
+            self._asked_last = (self._asked_last + 1) % len(others)
+            self._do(Send(others[self._asked_last], self._fetch_request()))
+
+    def fetch_response(self, response: FetchResponse, now_ms: int) -> list[Effect]:
+        self._hear_of(response.epoch, response.leader_id, now_ms)
+        role = self.role
+        if not isinstance(role, Follower) or role.answer_due_ms is None or response.epoch != self.epoch:
+            return self._effects()
+        if response.is_refused:
+            role.answer_due_ms, role.next_fetch_ms = None, now_ms + self._limits.retry_ms
+            return self._effects()
+        role.answer_due_ms = None
+        role.has_fetched = True
+        role.election_ms = now_ms + self._election_ms()
+        if response.snapshot is not None:
+            self._do(LoadSnapshot(role.leader_id, response.snapshot))
+        elif response.diverging is not None:
+            self._truncate(response.diverging)
+        elif response.start_offset == self._node.log.flushed_end_offset:
+            role.high_watermark = response.high_watermark
+            self._do(AppendFetched())
+        else:
+            role.next_fetch_ms = now_ms  # the answer to an earlier question
+        return self._effects()
+
+    def _truncate(self, diverging: LogEnd) -> None:
+        """To where both logs agree for the last time, as far as one answer tells; the next may tell more."""
+        log = self._node.log
+        epoch, end_offset = log.epochs.end_offset(diverging.last_epoch, log.log_end_offset)
+        offset = min(end_offset, diverging.end_offset) if epoch == diverging.last_epoch else end_offset
+        offset = max(offset, log.log_start_offset)
+        assert offset >= self.high_watermark, "what is committed does not diverge"
+        self._node.membership.truncated(offset)
+        self._do(Truncate(offset))
+
+    def fetch_failed(self, now_ms: int, *, is_down: bool) -> list[Effect]:
+        """No answer came, and none will. A leader that is down is not waited for."""
+        role = self.role
+        if isinstance(role, Follower) and role.answer_due_ms is not None:
+            role.answer_due_ms, role.next_fetch_ms = None, now_ms + self._limits.retry_ms
+            if is_down:
+                role.has_fetched = False
+                soon = self._jitter(0, self._limits.election_ms_min // 4)
+                role.election_ms = min(role.election_ms, now_ms + soon)
+        return self._effects()
+
+    # Small things
+
+    def _election_ms(self) -> int:
+        return self._jitter(self._limits.election_ms_min, self._limits.election_ms_max)
+
+    def _remember(self, state: ElectionState) -> None:
+        is_news = state.leader_id != self.leader_id
+        self._node.state = state
+        self._do(Persist(state))
+        if is_news:
+            self._do(LeaderIs(state.epoch, state.leader_id))
+
+    def _do(self, effect: Effect) -> None:
+        self._node.effects.append(effect)
+
+    def _effects(self) -> list[Effect]:
+        effects, self._node.effects = self._node.effects, []
+        return effects

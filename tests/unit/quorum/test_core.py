@@ -1,0 +1,298 @@
+"""The rules of the quorum, one at a time; the section numbers are those of the Raft paper."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from penstock.quorum.core import Quorum
+from penstock.quorum.limits import QuorumLimits
+from penstock.quorum.messages import (
+    Answer,
+    Append,
+    BeginQuorumEpoch,
+    Bootstrapped,
+    Committed,
+    ControlEntry,
+    Effect,
+    ElectionState,
+    FetchRequest,
+    FetchResponse,
+    LeaderChange,
+    LeaderIs,
+    LogEnd,
+    Persist,
+    Send,
+    Truncate,
+    VoteRequest,
+    VoteResponse,
+    VotersChange,
+)
+from penstock.quorum.voters import Voter, VoterSet
+from penstock.storage.epochs import LeaderEpochs
+
+A, B, C = (Voter(node_id, UUID(int=node_id)) for node_id in (1, 2, 3))
+C_WIPED = Voter(3, UUID(int=33))
+VOTERS = VoterSet({voter.node_id: voter.storage_id for voter in (A, B, C)})
+FOUNDED: list[ControlEntry] = [LeaderChange(1), VotersChange(VOTERS), Bootstrapped()]
+
+
+class Log:
+    def __init__(self, epochs: list[int]) -> None:
+        """One entry per epoch named."""
+        self.log_start_offset = 0
+        self.epochs = LeaderEpochs()
+        self.log_end_offset = self.flushed_end_offset = 0
+        for epoch in epochs:
+            self.append(epoch)
+
+    def append(self, epoch: int) -> int:
+        self.epochs.assign(epoch, self.log_end_offset)
+        self.log_end_offset += 1
+        self.flushed_end_offset += 1
+        return self.log_end_offset - 1
+
+
+def node(me: Voter = A, epochs: tuple[int, ...] = (1, 1, 1), state: ElectionState | None = None) -> Quorum:
+    """A node of a founded cluster: the first three entries say who votes."""
+    log = Log(list(epochs))
+    quorum = Quorum(
+        me,
+        VoterSet.of_ids([1, 2, 3]),
+        state or ElectionState(max(epochs, default=0)),
+        log,
+        QuorumLimits(),
+        jitter=lambda low, _: low,
+    )
+    for offset, entry in enumerate(FOUNDED[: len(epochs)]):
+        quorum.appended(offset, entry)
+    quorum.start(0)
+    return quorum
+
+
+def log_of(quorum: Quorum) -> Log:
+    log = quorum._node.log
+    assert isinstance(log, Log)
+    return log
+
+
+def lead(quorum: Quorum, now_ms: int = 500) -> None:
+    """Through pre-vote and vote, and its first entry on disk."""
+    quorum.tick(now_ms)
+    quorum.vote_response(VoteResponse(quorum.epoch, 2, None, True, True), now_ms)
+    quorum.vote_response(VoteResponse(quorum.epoch, 2, None, True, False), now_ms)
+    assert quorum.is_leader
+    log_of(quorum).append(quorum.epoch)
+    quorum.flushed(now_ms)
+
+
+def of_type(effects: list[Effect], kind: type[Effect]) -> list[Effect]:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def vote(epoch: int, candidate: Voter, log_end: LogEnd, *, to: Voter = A, pre: bool = False) -> VoteRequest:
+    return VoteRequest(epoch, candidate, log_end, pre, to.storage_id)
+
+
+def granted(effects: list[Effect]) -> bool:
+    (answer,) = of_type(effects, Answer)
+    assert isinstance(answer, Answer)
+    assert isinstance(answer.response, VoteResponse)
+    return answer.response.is_granted
+
+
+# Votes
+
+
+def test_a_vote_is_on_disk_before_it_is_answered() -> None:
+    effects = node().vote_request(7, vote(2, B, LogEnd(1, 3)), 0)
+    assert effects[-2:] == [
+        Persist(ElectionState(2, B)),
+        Answer(7, VoteResponse(2, 1, None, True, False)),
+    ]
+
+
+def test_one_vote_per_epoch_also_after_a_restart() -> None:
+    voted = ElectionState(2, B)
+    assert not granted(node(state=voted).vote_request(1, vote(2, C, LogEnd(1, 3)), 0))
+    assert granted(node(state=voted).vote_request(1, vote(2, B, LogEnd(1, 3)), 0))
+
+
+def test_no_vote_for_a_log_that_holds_less() -> None:
+    """5.4.1: first the last epoch decides, then the length."""
+    assert not granted(node(epochs=(1, 1, 1, 2)).vote_request(1, vote(3, B, LogEnd(1, 9)), 0))
+    assert not granted(node(epochs=(1, 1, 1, 2)).vote_request(1, vote(3, B, LogEnd(2, 3)), 0))
+    assert granted(node(epochs=(1, 1, 1, 2)).vote_request(1, vote(3, B, LogEnd(2, 4)), 0))
+
+
+def test_no_vote_in_the_place_of_somebody_else() -> None:
+    """The candidate means the disk that this node had before."""
+    request = VoteRequest(2, B, LogEnd(1, 3), False, UUID(int=99))
+    assert not granted(node().vote_request(1, request, 0))
+
+
+def test_no_vote_for_a_node_that_lost_its_disk() -> None:
+    assert not granted(node().vote_request(1, vote(2, C_WIPED, LogEnd(1, 3)), 0))
+
+
+def test_who_hears_the_leader_does_not_encourage_others() -> None:
+    quorum = node()
+    quorum.begin_epoch(BeginQuorumEpoch(2, 2), 10)
+    quorum.fetch_response(FetchResponse(2, 2, 0, 3), 20)
+    assert not granted(quorum.vote_request(1, vote(2, C, LogEnd(9, 9), pre=True), 30))
+    assert granted(quorum.vote_request(2, vote(2, C, LogEnd(9, 9), pre=True), 30 + 500))
+
+
+def test_a_pre_vote_changes_nothing() -> None:
+    effects = node().vote_request(1, vote(1, B, LogEnd(1, 3), pre=True), 0)
+    assert granted(effects)
+    assert not of_type(effects, Persist)
+
+
+def test_an_election_needs_a_pre_vote_then_a_majority() -> None:
+    quorum = node()
+    asked = quorum.tick(500)
+    assert all(isinstance(effect, Send) for effect in asked)
+    assert quorum.epoch == 1
+    effects = quorum.vote_response(VoteResponse(1, 3, None, True, True), 510)
+    assert effects[0] == Persist(ElectionState(2, A))
+    assert quorum.vote_response(VoteResponse(2, 2, None, False, False), 520) == []
+    effects = quorum.vote_response(VoteResponse(2, 3, None, True, False), 520)
+    assert effects[:3] == [
+        Persist(ElectionState(2, A, 1)),
+        LeaderIs(2, 1),
+        Append(LeaderChange(1)),
+    ]
+
+
+def test_a_leader_that_restarts_does_not_lead_that_epoch_again() -> None:
+    quorum = node(state=ElectionState(2, A, 1))
+    assert not quorum.is_leader
+    assert quorum.leader_id is None
+    assert quorum.vote_response(VoteResponse(2, 2, None, True, False), 0) == []
+    assert not quorum.is_leader
+
+
+# What is committed
+
+
+def test_entries_of_earlier_epochs_are_not_committed_by_counting() -> None:
+    """5.4.2, figure 8: a majority holds the entry of epoch 2, and yet it may be lost."""
+    quorum = node(epochs=(1, 1, 1, 2), state=ElectionState(3))
+    lead(quorum)  # its own entry lies at offset 4
+    effects = quorum.fetch_request(1, FetchRequest(quorum.epoch, B, 4, 2), 510)
+    assert of_type(effects, Committed) == []
+    effects = quorum.fetch_request(2, FetchRequest(quorum.epoch, B, 5, quorum.epoch), 520)
+    assert of_type(effects, Committed) == [Committed(5)]
+
+
+def test_only_voters_count() -> None:
+    quorum = node()
+    lead(quorum)
+    for replica in (C_WIPED, Voter(9, UUID(int=9))):
+        effects = quorum.fetch_request(1, FetchRequest(2, replica, 4, 2), 510)
+        assert of_type(effects, Committed) == []
+
+
+def test_a_follower_of_another_opinion_is_told_where_they_agreed() -> None:
+    quorum = node(epochs=(1, 1, 1, 2, 2))
+    lead(quorum)
+    effects = quorum.fetch_request(1, FetchRequest(quorum.epoch, B, 6, 1), 510)
+    assert effects == [Answer(1, FetchResponse(quorum.epoch, 1, diverging=LogEnd(1, 3)))]
+
+
+def test_a_follower_truncates_by_epoch() -> None:
+    quorum = node(B, epochs=(1, 1, 1, 2, 2, 2))
+    quorum.begin_epoch(BeginQuorumEpoch(4, 1), 0)
+    effects = quorum.fetch_response(FetchResponse(4, 1, diverging=LogEnd(2, 5)), 10)
+    assert effects == [Truncate(5)]
+    quorum = node(B, epochs=(1, 1, 1, 2, 2, 2))
+    quorum.begin_epoch(BeginQuorumEpoch(4, 1), 0)
+    effects = quorum.fetch_response(FetchResponse(4, 1, diverging=LogEnd(1, 9)), 10)
+    assert effects == [Truncate(3)]
+
+
+def test_a_follower_commits_what_it_holds_of_what_the_leader_committed() -> None:
+    quorum = node(B)
+    quorum.begin_epoch(BeginQuorumEpoch(2, 1), 0)
+    quorum.fetch_response(FetchResponse(2, 1, high_watermark=9, start_offset=3), 10)
+    log_of(quorum).append(2)
+    assert of_type(quorum.flushed(10), Committed) == [Committed(4)]
+
+
+# Who leads
+
+
+def test_a_leader_without_a_majority_resigns_and_refuses_who_waits() -> None:
+    quorum = node()
+    lead(quorum)
+    for token in (1, 2):  # the first is answered at once, with the high watermark
+        quorum.fetch_request(token, FetchRequest(2, Voter(9, UUID(int=9)), 4, 2), 1900)
+    effects = quorum.tick(500 + QuorumLimits().resign_ms)
+    assert Answer(2, FetchResponse(2, None, is_refused=True)) in effects
+    assert not quorum.is_leader
+
+
+def test_a_higher_epoch_ends_a_leadership() -> None:
+    quorum = node()
+    lead(quorum)
+    quorum.vote_request(1, vote(7, B, LogEnd(0, 0)), 600)
+    assert not quorum.is_leader
+    assert quorum.epoch == 7
+
+
+# The first voters
+
+
+def founder() -> Quorum:
+    quorum = node(epochs=(), state=ElectionState())
+    lead(quorum)
+    return quorum
+
+
+def test_the_first_leader_waits_for_every_seat_before_it_writes_who_votes() -> None:
+    quorum = founder()
+    assert of_type(quorum.fetch_request(1, FetchRequest(1, B, 0, -1), 510), Append) == []
+    effects = quorum.fetch_request(2, FetchRequest(1, C, 0, -1), 520)
+    assert of_type(effects, Append) == [Append(VotersChange(VOTERS))]
+    assert not quorum.takes_entries
+
+
+def test_the_first_voter_set_needs_everybody() -> None:
+    quorum = founder()
+    for replica in (B, C):
+        quorum.fetch_request(1, FetchRequest(1, replica, 1, 1), 510)
+    quorum.appended(log_of(quorum).append(1), VotersChange(VOTERS))
+    quorum.flushed(520)
+    assert of_type(quorum.fetch_request(2, FetchRequest(1, B, 2, 1), 530), Append) == []
+    effects = quorum.fetch_request(3, FetchRequest(1, C, 2, 1), 540)
+    assert of_type(effects, Append) == [Append(Bootstrapped())]
+
+
+def test_a_node_alone_founds_its_cluster_at_once() -> None:
+    log = Log([])
+    quorum = Quorum(A, VoterSet.of_ids([1]), ElectionState(), log, QuorumLimits(), jitter=lambda low, _: low)
+    effects = quorum.start(0)
+    entries = []
+    while appends := of_type(effects, Append):
+        (append,) = appends
+        assert isinstance(append, Append)
+        entries.append(append.entry)
+        quorum.appended(log.append(1), append.entry)
+        effects = quorum.flushed(0)
+    assert entries == [LeaderChange(1), VotersChange(VoterSet({1: A.storage_id})), Bootstrapped()]
+    assert quorum.takes_entries
+    assert quorum.high_watermark == 3
+
+
+def test_a_wiped_voter_leaves_and_comes_back_in_two_changes() -> None:
+    quorum = node()
+    lead(quorum)
+    quorum.fetch_request(1, FetchRequest(2, B, 4, 2), 510)
+    effects = quorum.fetch_request(2, FetchRequest(2, C_WIPED, 4, 2), 520)
+    without = VotersChange(VOTERS.without(3))
+    assert of_type(effects, Append) == [Append(without)]
+    quorum.appended(log_of(quorum).append(2), without)
+    quorum.flushed(530)
+    assert of_type(quorum.fetch_request(3, FetchRequest(2, C_WIPED, 5, 2), 540), Append) == []
+    effects = quorum.fetch_request(4, FetchRequest(2, B, 5, 2), 550)
+    assert of_type(effects, Append) == [Append(VotersChange(VOTERS.seated(C_WIPED)))]
