@@ -29,7 +29,6 @@ from penstock.quorum.messages import (
     FetchResponse,
     LeaderIs,
     LoadSnapshot,
-    LogEnd,
     Message,
     Persist,
     Send,
@@ -39,6 +38,7 @@ from penstock.quorum.messages import (
     VotersChange,
 )
 from penstock.quorum.voters import Voter, VoterSet
+from penstock.replication.divergence import LogEnd
 from penstock.storage.epochs import LeaderEpochs
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.quorum import leadership
 from penstock.quorum.core import Quorum
-from penstock.quorum.leadership import Leadership
 from penstock.quorum.messages import VoteRequest
 from penstock.quorum.voters import VoterSet
 from tests.sim.test_quorum import simulate
@@ -46,7 +46,7 @@ def takes_a_wiped_disk_for_the_one_it_replaced(patch: pytest.MonkeyPatch) -> Non
 
 
 def does_not_compare_epochs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Leadership, "_divergence", lambda self, request: None)
+    patch.setattr(leadership, "maybe_divergence", lambda log, end: None)
 
 
 @pytest.mark.parametrize(

@@ -33,19 +33,20 @@ from penstock.quorum.messages import (
     FetchResponse,
     LeaderIs,
     LoadSnapshot,
-    LogEnd,
     Persist,
     Send,
     Truncate,
     VoteRequest,
     VoteResponse,
 )
-from penstock.quorum.node import LogView, Membership, Node
+from penstock.quorum.node import Membership, Node
 from penstock.quorum.roles import Asking, Follower, Unattached
+from penstock.replication.divergence import truncation_offset
 
 if TYPE_CHECKING:
     from penstock.quorum.limits import QuorumLimits
     from penstock.quorum.voters import Voter, VoterSet
+    from penstock.replication.divergence import LogEnd, LogView
 
 Role = Unattached | Asking | Follower | Leadership
 
@@ -340,11 +341,7 @@ class Quorum:
         return self._effects()
 
     def _truncate(self, diverging: LogEnd) -> None:
-        """To where both logs agree for the last time, as far as one answer tells; the next may tell more."""
-        log = self._node.log
-        epoch, end_offset = log.epochs.end_offset(diverging.last_epoch, log.log_end_offset)
-        offset = min(end_offset, diverging.end_offset) if epoch == diverging.last_epoch else end_offset
-        offset = max(offset, log.log_start_offset)
+        offset = truncation_offset(self._node.log, diverging)
         assert offset >= self.high_watermark, "what is committed does not diverge"
         self._node.membership.truncated(offset)
         self._do(Truncate(offset))

@@ -14,10 +14,10 @@ from penstock.quorum.messages import (
     FetchRequest,
     FetchResponse,
     LeaderChange,
-    LogEnd,
     Send,
     VotersChange,
 )
+from penstock.replication.divergence import LogEnd, maybe_divergence
 
 if TYPE_CHECKING:
     from penstock.quorum.node import Node
@@ -95,7 +95,7 @@ class Leadership:
         if request.offset < node.log.log_start_offset:
             self._answer_now(token, FetchResponse(node.state.epoch, node.me.node_id, snapshot=node.snapshot))
             return
-        diverging = self._divergence(request)
+        diverging = maybe_divergence(node.log, LogEnd(request.last_epoch, request.offset))
         if diverging is not None:
             self._answer_now(token, FetchResponse(node.state.epoch, node.me.node_id, diverging=diverging))
             return
@@ -115,16 +115,6 @@ class Leadership:
         self._replicas[replica] = Progress(offset, now_ms)
         if len(self._replicas) > REPLICAS_MAX:
             del self._replicas[min(self._replicas, key=lambda known: self._replicas[known].fetched_at_ms)]
-
-    def _divergence(self, request: FetchRequest) -> LogEnd | None:
-        """Where the follower's log and ours agree for the last time, unless that is its end (KIP-595)."""
-        if request.offset == 0:
-            return None
-        log = self._node.log
-        epoch, end_offset = log.epochs.end_offset(request.last_epoch, log.log_end_offset)
-        if epoch == request.last_epoch and request.offset <= end_offset:
-            return None
-        return LogEnd(epoch, end_offset)
 
     def advance(self) -> None:
         """After a fetch or a flush: commit what may be committed, and answer who waits for it."""

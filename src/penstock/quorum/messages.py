@@ -8,18 +8,12 @@ core of anything else. What follows a `Persist` may be carried out only when tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 if TYPE_CHECKING:
     from penstock.quorum.voters import Voter, VoterSet
-
-
-class LogEnd(NamedTuple):
-    """How far a log reaches; the greater one holds more of what may be committed."""
-
-    last_epoch: int
-    end_offset: int
+    from penstock.replication.divergence import LogEnd
 
 
 @dataclass(frozen=True, slots=True)

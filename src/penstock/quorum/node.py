@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.quorum.messages import (
-    Bootstrapped,
-    ControlEntry,
-    Effect,
-    ElectionState,
-    LogEnd,
-    VotersChange,
-)
+from penstock.quorum.messages import Bootstrapped, VotersChange
+from penstock.replication.divergence import LogEnd
 
 if TYPE_CHECKING:
     from penstock.quorum.limits import QuorumLimits
+    from penstock.quorum.messages import ControlEntry, Effect, ElectionState
     from penstock.quorum.voters import Voter, VoterSet
-
-
-class EpochsView(Protocol):
-    @property
-    def latest(self) -> int: ...
-
-    def end_offset(self, epoch: int, log_end_offset: int, /) -> tuple[int, int]: ...
-
-
-class LogView(Protocol):
-    """How far a log reaches; a PartitionLog is one."""
-
-    @property
-    def log_start_offset(self) -> int: ...
-    @property
-    def log_end_offset(self) -> int: ...
-    @property
-    def flushed_end_offset(self) -> int: ...
-    @property
-    def epochs(self) -> EpochsView: ...
+    from penstock.replication.divergence import LogView
 
 
 class Membership:

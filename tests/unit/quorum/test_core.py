@@ -19,7 +19,6 @@ from penstock.quorum.messages import (
     FetchResponse,
     LeaderChange,
     LeaderIs,
-    LogEnd,
     Persist,
     Send,
     Truncate,
@@ -28,6 +27,7 @@ from penstock.quorum.messages import (
     VotersChange,
 )
 from penstock.quorum.voters import Voter, VoterSet
+from penstock.replication.divergence import LogEnd
 from penstock.storage.epochs import LeaderEpochs
 
 A, B, C = (Voter(node_id, UUID(int=node_id)) for node_id in (1, 2, 3))
