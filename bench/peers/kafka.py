@@ -10,13 +10,13 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Final
 
+from bench.maven import jars
 from bench.peers.base import Peer
-from bench.process import ROOT, UnavailableError, free_port, listening, run_load, spawn, wait_until
+from bench.process import UnavailableError, free_port, listening, run_load, spawn, wait_until
 
 VERSION: Final = "4.3.0"
 WARM_UP_SECONDS: Final = 5.0
-JARS: Final = ROOT / "bench" / ".cache" / f"kafka-{VERSION}"
-COPY_GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+ARTIFACT: Final = f"org.apache.kafka:kafka_2.13:{VERSION}"
 # What Kafka's own start script gives the virtual machine.
 JVM_OPTIONS: Final = [
     "-Xmx1G",
@@ -28,11 +28,6 @@ JVM_OPTIONS: Final = [
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 ]
-POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>bench</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
-<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
-<version>{VERSION}</version></dependency></dependencies></project>
-"""
 # The values of Kafka's own sample server.properties where they are not the built-in defaults.
 PROPERTIES: Final = """process.roles=broker,controller
 node.id=1
@@ -54,13 +49,12 @@ def launch(directory: Path) -> Peer:
     java = shutil.which("java")
     if java is None:
         raise UnavailableError("no java")
-    fetch_jars()
+    classpath = f"{jars(f'kafka-{VERSION}', [ARTIFACT])}{os.sep}*"
     port, controller_port = free_port(), free_port()
     properties = directory / "server.properties"
     properties.write_text(
         PROPERTIES.format(port=port, controller_port=controller_port, data=directory / "data")
     )
-    classpath = f"{JARS}{os.sep}*"
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     formatting = [
         java,
@@ -95,22 +89,3 @@ def warm_up(peer: Peer) -> None:
     for size in (1_000, 100):
         load = run_load("kafka_produce", **where, size=size, count=500_000, seconds=WARM_UP_SECONDS / 2)
     run_load("kafka_consume", **where, count=load["messages"])
-
-
-def fetch_jars() -> None:
-    """Resolve the jars once; a folder is only given its final name when it is complete."""
-    if JARS.is_dir():
-        return
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise UnavailableError("no mvn to resolve Kafka's jars")
-    partial = JARS.with_name(f"{JARS.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    pom = partial / "pom.xml"
-    pom.write_text(POM)
-    argv = [maven, "-q", "-B", "-f", pom, COPY_GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
-    done = subprocess.run([str(part) for part in argv], capture_output=True, check=False, timeout=600)
-    if done.returncode:
-        raise UnavailableError("mvn could not resolve Kafka's jars")
-    partial.rename(JARS)

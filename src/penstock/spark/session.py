@@ -21,6 +21,7 @@ try:
 except ImportError as error:
     raise ImportError("Spark is not installed: pip install 'penstock[spark]'") from error
 
+from penstock.spark import connector
 from penstock.spark.datasource import PenstockDataSource
 from penstock.spark.java import SparkSetupError, java_home
 
@@ -57,6 +58,7 @@ def session(
         except Exception as error:
             raise SparkSetupError(f"Spark does not start: {_first_line(error)}") from error
     spark.dataSource.register(PenstockDataSource)
+    connector.install()
     return spark
 
 

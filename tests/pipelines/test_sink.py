@@ -1,0 +1,172 @@
+"""`df.write.format("penstock")` and `writeStream` against a real broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from penstock.spark.connector import install
+from penstock.spark.errors import OptionError
+from tests.support import topics
+from tests.support.ports import free_port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.support.broker import BrokerProcess
+
+
+@pytest.fixture
+def bootstrap(shared_broker: BrokerProcess) -> str:
+    return shared_broker.bootstrap
+
+
+def save(frame: DataFrame, bootstrap: str, **options: str) -> None:
+    frame.write.format("penstock").mode("append").option("bootstrap", bootstrap).options(**options).save()
+
+
+def load(spark: SparkSession, bootstrap: str, topic: str) -> list[Any]:
+    frame = spark.read.format("penstock").option("bootstrap", bootstrap).option("subscribe", topic).load()
+    return frame.orderBy("topic", "partition", "offset").collect()
+
+
+def failure(frame: DataFrame, bootstrap: str, **options: str) -> str:
+    with pytest.raises(PySparkException) as failed:
+        save(frame, bootstrap, **options)
+    return str(failed.value)
+
+
+def test_there_and_back(spark: SparkSession, bootstrap: str, topic: str) -> None:
+    topics.create_topic(bootstrap, topic, 2)
+    headers = [("trace", b"\x00"), ("none", None)]
+    rows = [
+        (b"k", b"v", topic, 1, headers),
+        (None, b"", topic, 1, None),
+        (b"", None, topic, 0, []),
+    ]
+    columns = "key binary, value binary, topic string, partition int"
+    columns += ", headers array<struct<key:string,value:binary>>"
+    save(spark.createDataFrame(rows, columns).coalesce(1), bootstrap)
+    deleted, full, empty = load(spark, bootstrap, topic)
+    assert (full.key, full.value, full.partition) == (b"k", b"v", 1)
+    assert [(header.key, header.value) for header in full.headers] == headers
+    assert (empty.key, empty.value, empty.headers) == (None, b"", None)
+    assert (deleted.key, deleted.value, deleted.partition, deleted.headers) == (b"", None, 0, None)
+
+
+def test_strings_and_the_option_topic(spark: SparkSession, bootstrap: str, topic: str) -> None:
+    topics.create_topic(bootstrap, topic, 3)
+    frame = spark.range(20_000).selectExpr("string(id) AS value", "string(id % 5) AS key").repartition(2)
+    save(frame, bootstrap, topic=topic)
+    found = load(spark, bootstrap, topic)
+    assert sorted(int(row.value) for row in found) == list(range(20_000))
+    partitions = {(bytes(row.key), row.partition) for row in found}
+    assert len(partitions) == 5, "a key in two partitions"
+
+
+def test_copying_a_topic(spark: SparkSession, bootstrap: str, topic: str) -> None:
+    """What was read can be written as it is; the option says where to, not the column of where it was."""
+    source, target = f"{topic}.from", f"{topic}.to"
+    topics.fill(bootstrap, source, [b"1", b"2"], key=b"k", headers=[("h", b"1")])
+    frame = spark.read.format("penstock").option("bootstrap", bootstrap).option("subscribe", source).load()
+    save(frame, bootstrap, topic=target)
+    assert [(row.value, row.key, len(row.headers)) for row in load(spark, bootstrap, target)] == [
+        (b"1", b"k", 1),
+        (b"2", b"k", 1),
+    ]
+    assert len(load(spark, bootstrap, source)) == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "line"),
+    [
+        (["1 AS number"], {"topic": "t"}, "column 'value' is missing"),
+        (["'v' AS value"], {}, "neither a column 'topic' nor the option 'topic'"),
+        (["1 AS value"], {"topic": "t"}, "column 'value' is int and must be binary or string"),
+        (
+            ["'v' AS value", "1 AS keys"],
+            {"topic": "t"},
+            "column 'keys' cannot be written; there are value, key",
+        ),
+        (
+            ["'v' AS value", "'x' AS partition"],
+            {"topic": "t"},
+            "column 'partition' is string and must be int",
+        ),
+        (
+            ["'v' AS value", "map('a', 1) AS headers"],
+            {"topic": "t"},
+            "column 'headers' is map<string,int> and must",
+        ),
+        (["'v' AS value", "string(null) AS topic"], {}, "column 'topic' is null in a row"),
+        (["'v' AS value", "99 AS partition"], {"topic": "sink-errors"}, "was not written: "),
+        (["'v' AS value", "-1 AS partition"], {"topic": "sink-errors"}, "column 'partition' is -1 in a row"),
+        (["repeat('v', 3000000) AS value"], {"topic": "sink-errors"}, "(MSG_SIZE_TOO_LARGE)"),
+        (["'v' AS value"], {"topic": "t", "mode": "x"}, "option 'mode': is unknown; writing takes"),
+    ],
+)
+def test_what_cannot_be_written(
+    spark: SparkSession, bootstrap: str, columns: list[str], options: dict[str, str], line: str
+) -> None:
+    topics.ensure_topic(bootstrap, "sink-errors", [b""])
+    frame = spark.range(1, numPartitions=1).selectExpr(*columns)
+    assert line in failure(frame, bootstrap, **options)
+
+
+def test_a_topic_is_not_overwritten(spark: SparkSession, bootstrap: str) -> None:
+    writer = spark.range(1).selectExpr("'v' AS value").write.format("penstock")
+    with pytest.raises(PySparkException, match="a topic cannot be overwritten"):
+        writer.mode("overwrite").option("bootstrap", bootstrap).option("topic", "t").save()
+
+
+def test_a_broker_that_is_not_there(spark: SparkSession) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    line = failure(spark.range(1).selectExpr("'v' AS value"), address, topic="t", timeoutMs="1000")
+    assert f"a message to topic 't' at {address} was not written: " in line
+
+
+def test_a_stream_from_topic_to_topic(
+    spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    source, target = f"{topic}.from", f"{topic}.to"
+    topics.fill(bootstrap, source, [b"%d" % number for number in range(100)])
+    stream = (
+        spark.readStream.format("penstock")
+        .option("bootstrap", bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "40")
+        .load()
+        .selectExpr("string(int(string(value)) * 2) AS value")
+    )
+    query = (
+        stream.writeStream.format("penstock")
+        .option("bootstrap", bootstrap)
+        .option("topic", target)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60)
+    assert [int(row.value) for row in load(spark, bootstrap, target)] == [2 * number for number in range(100)]
+
+
+def test_the_jvm_connector_is_asked_for_and_not_there(spark: SparkSession, bootstrap: str) -> None:
+    install()
+    options = {"bootstrap": bootstrap, "subscribe": "a", "connector": "Kafka"}
+    for reader in (spark.read, spark.readStream):
+        with pytest.raises(OptionError, match="spark-sql-kafka-0-10"):
+            reader.format("penstock").options(**options).load()
+    with pytest.raises(OptionError, match=r"session\(config="):
+        spark.read.load(format="penstock", **options)
+    options = {"bootstrap": bootstrap, "topic": "a", "connector": "kafka"}
+    frame = spark.range(1).selectExpr("'v' AS value")
+    with pytest.raises(OptionError, match="class path"):
+        frame.write.format("penstock").options(**options).save()
+    stream = spark.readStream.format("rate").load().selectExpr("string(value) AS value")
+    with pytest.raises(OptionError, match="class path"):
+        stream.writeStream.format("penstock").options(**options).start()
