@@ -14,7 +14,7 @@ from typing import Final
 from rich.console import Console
 
 from bench.machine import facts
-from bench.measure import connections, consume, latency, partitions, produce, pubsub, startup
+from bench.measure import connections, consume, flights, latency, partitions, produce, pubsub, scan, startup
 from bench.notes import NOTES
 from bench.process import UnavailableError
 from bench.session import Session
@@ -31,6 +31,8 @@ MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "pubsub": pubsub.measure,
     "connections": connections.measure,
     "partitions": partitions.measure,
+    "flights": flights.measure,
+    "scan": scan.measure,
 }
 
 

@@ -22,8 +22,6 @@ DEPENDENCY: Final = (
 )
 EVERYTHING: Final = "<groupId>*</groupId><artifactId>*</artifactId>"
 ALONE: Final = f"<exclusions><exclusion>{EVERYTHING}</exclusion></exclusions>"
-    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-)
 
 
 def jars(name: str, artifacts: Sequence[str], *, transitive: bool = True) -> Path:

@@ -15,5 +15,8 @@ FOOTPRINT_VS_KAFKA: Final = Target(0.2, 0.1, at_least=False)
 CPU_VS_SINK: Final = Target(2.5, 1.5, at_least=False)
 PUBLISH_VS: Final = {"redis": Target(4, 6), "nats": Target(10, 20), "rabbitmq": Target(20, 45)}
 CONSUME_VS: Final = {"redis": Target(1.5, 2), "nats": Target(5, 10), "rabbitmq": Target(10, 25)}
+FLIGHTS_VS_DUCKDB: Final = Target(2.5, 1.5, at_least=False)
+FLIGHTS_VS_PLAIN_SPARK: Final = Target(2, 3)
+SCAN_VS_CONNECTOR: Final = Target(0.7, 1)
 NEAR_FLAT: Final = Target(0.8, 0.8)
 NEAR_FLAT_COST: Final = Target(1.2, 1.2, at_least=False)

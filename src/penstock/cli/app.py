@@ -27,6 +27,7 @@ MODULES = {
     "consume": "penstock.cli.messages",
     "groups": "penstock.cli.groups",
     "cluster": "penstock.cli.cluster",
+    "flights": "penstock.cli.flights",
     "demo": "penstock.cli.demo",
     "bench": "penstock.cli.bench",
 }
