@@ -39,9 +39,11 @@ bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt
 	$(BIN)/python -m bench
 
-soak: install ## The long form of the fault tests.
+soak: install ## The long form of the fault tests and simulations.
 	scripts/ensure-kcat
 	PENSTOCK_CRASHES=500 $(BIN)/pytest --timeout 0 tests/e2e
+	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest --timeout 0 tests/sim/test_quorum.py
+	PENSTOCK_STREAM_KILLS=50 PENSTOCK_FLIGHTS_ROWS=10000000 $(BIN)/pytest --timeout 0 tests/pipelines
 
 clean: ## Remove .venv and what tools left behind.
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -72,6 +72,9 @@ def defaults(master: str | None) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # A pipeline of some queries compiles more classes than the 100 that Spark keeps, and then compiles
+        # all of them again each time it runs; nor does Java ever get to optimise them.
+        "spark.sql.codegen.cache.maxEntries": "1000",
     }
     cores = local_cores(settings["spark.master"])
     if cores is not None:

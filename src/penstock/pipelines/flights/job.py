@@ -1,0 +1,185 @@
+"""The batch job: two CSV files in, a folder of results out. The only place that touches session and files."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+
+from penstock.pipelines.flights import transforms
+from penstock.pipelines.flights.output import ResultsFolder, Summary, results_folder
+from penstock.pipelines.flights.progress import Progress, watched
+from penstock.pipelines.flights.reading import CsvFile, read_csv
+from penstock.pipelines.flights.schemas import (
+    AIRPORT_COLUMNS,
+    AIRPORT_DELIMITER,
+    ITINERARY_COLUMNS,
+    ITINERARY_DELIMITER,
+)
+from penstock.pipelines.flights.text import chunks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+APPLICATION: Final = "penstock flights"
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+
+class JobError(Exception):
+    """Spark gave up; the message is one line."""
+
+
+def run(
+    itineraries: str,
+    airports: str,
+    out: str,
+    master: str | None = None,
+    *,
+    progress: Progress = lambda _: None,
+    config: Mapping[str, str] | None = None,
+) -> Summary:
+    """Answer the four queries in a session of its own, which is stopped at the end.
+
+    Raises CsvError, OutputError, SparkSetupError or JobError, each with one line; the results folder is then
+    as it was before.
+    """
+    began = time.monotonic()
+    tables = itineraries_file(itineraries), airports_file(airports)
+    for table in tables:
+        table.check()
+    with results_folder(out) as folder:
+        from penstock.spark import session  # the JVM starts only for files that can be read
+
+        spark = session(master, app_name=APPLICATION, config=config)
+        limit_shuffles(spark)
+        try:
+            return answer(spark, *tables, folder, progress=progress, began=began)
+        except (PySparkException, Py4JJavaError) as error:
+            raise JobError(f"Spark: {one_line(error)}") from error
+        except (Py4JError, ConnectionError) as error:
+            raise JobError(
+                "Spark: its Java process has died; perhaps spark.driver.memory is too small"
+            ) from error
+        finally:
+            with suppress(Py4JError, ConnectionError):  # nothing is left to be stopped when Java has died
+                spark.stop()
+
+
+def run_in(
+    spark: SparkSession,
+    itineraries: CsvFile,
+    airports: CsvFile,
+    out: str,
+    *,
+    progress: Progress = lambda _: None,
+) -> Summary:
+    """The same in a session that is there."""
+    began = time.monotonic()
+    itineraries.check()
+    airports.check()
+    with results_folder(out) as folder:
+        return answer(spark, itineraries, airports, folder, progress=progress, began=began)
+
+
+def limit_shuffles(spark: SparkSession) -> None:
+    """Little is shuffled here: of 200 partitions, Spark's default, nearly all would be empty tasks."""
+    context = spark.sparkContext
+    if not context.getConf().contains(SHUFFLE_PARTITIONS):
+        spark.conf.set(SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
+
+
+def one_line(error: Exception) -> str:
+    """Spark's own words without the stack below them; of a failed task, what the task said."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return (causes or lines or [type(error).__name__])[-1 if causes else 0]
+
+
+def itineraries_file(path: str) -> CsvFile:
+    return CsvFile(path, ITINERARY_COLUMNS, ITINERARY_DELIMITER)
+
+
+def airports_file(path: str) -> CsvFile:
+    return CsvFile(path, AIRPORT_COLUMNS, AIRPORT_DELIMITER)
+
+
+def answer(
+    spark: SparkSession,
+    itineraries: CsvFile,
+    airports: CsvFile,
+    folder: ResultsFolder,
+    *,
+    progress: Progress,
+    began: float,
+) -> Summary:
+    # Collected once, as it is used three times and no bigger than a broadcast may be.
+    known = spark.createDataFrame(transforms.clean_airports(read_csv(spark, airports)).toArrow())
+    flights = transforms.distances(transforms.clean(read_csv(spark, itineraries)), known)
+    collapsed = transforms.collapse(transforms.stopovers(flights)).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        with watched(spark, progress):
+            tally = Tally(transforms.totals(collapsed))
+            results = queries(collapsed, known, tally.average_fare)
+            folder.write_results(tally.counted(chunks(results)))
+    finally:
+        collapsed.unpersist()
+    summary = tally.summary(time.monotonic() - began)
+    folder.write_summary(summary)
+    return summary
+
+
+def queries(collapsed: DataFrame, airports: DataFrame, average_fare: float | None) -> dict[str, DataFrame]:
+    return {
+        "q1": transforms.many_stopovers(collapsed),
+        "q2": transforms.far(transforms.completed(collapsed, airports)),
+        "q3": transforms.fastest(collapsed),
+        "q4": transforms.expensive(collapsed, average_fare or 0.0),
+    }
+
+
+class Tally:
+    """What the summary counts, gathered while the results are written."""
+
+    def __init__(self, totals: DataFrame) -> None:
+        self.rejected: Counter[str] = Counter()
+        self.left_out: dict[str, Counter[str]] = {"q2": Counter(), "q3": Counter()}
+        self.queries: Counter[str] = Counter()
+        self.flights = 0
+        fares = 0.0
+        for row in totals.collect():
+            if row["rejected"] is not None:
+                self.rejected[row["rejected"]] += row["flights"]
+                continue
+            self.flights += row["flights"]
+            fares += row["fares"]
+            for query, reasons in self.left_out.items():
+                if row[f"left_out_{query}"] is not None:
+                    reasons[row[f"left_out_{query}"]] += row["flights"]
+        self.average_fare = fares / self.flights if self.flights else None
+
+    def counted(self, chunks: DataFrame) -> Iterator[tuple[str, str]]:
+        """Each query with lines of its result; one partition of them is in memory at a time."""
+        for query, rows, text, left_out in chunks.toLocalIterator(prefetchPartitions=True):
+            if left_out is not None:
+                self.left_out[query][left_out] += rows
+            else:
+                self.queries[query] += rows
+                yield query, text
+
+    def summary(self, seconds: float) -> Summary:
+        rejected = sum(self.rejected.values())
+        return Summary(
+            rows_read=self.flights + rejected,
+            rows_rejected=rejected,
+            rejected=dict(sorted(self.rejected.items())),
+            left_out={query: dict(sorted(reasons.items())) for query, reasons in self.left_out.items()},
+            average_fare=self.average_fare,
+            queries={query: self.queries[query] for query in ("q1", "q2", "q3", "q4")},
+            seconds=round(seconds, 3),
+        )

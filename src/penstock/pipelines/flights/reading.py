@@ -1,0 +1,102 @@
+"""Reading a CSV file into a DataFrame of strings: by Arrow where it can open the path, else by Spark itself.
+
+Both give the same rows: the needed columns, and `rejected` with the reason for lines that cannot be used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from penstock.pipelines.flights.csv_blocks import (
+    LINE_BYTES_MAX,
+    NOT_UTF8,
+    REJECTED,
+    TOO_LONG,
+    WRONG_WIDTH,
+    CsvError,
+    parse_header,
+)
+from penstock.pipelines.flights.csv_source import RANGE_BYTES, CsvDataSource, arrow_can_open, inspect
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    path: str
+    columns: Sequence[str]
+    delimiter: str
+    by_spark: bool = False
+    """Use Spark's own reader, also where Arrow could open the path."""
+    range_bytes: int = RANGE_BYTES
+
+    @property
+    def opened_by_spark(self) -> bool:
+        return self.by_spark or not arrow_can_open(self.path)
+
+    def check(self) -> None:
+        """A CsvError for a file that cannot be used; only paths that need Spark are not looked at."""
+        if not self.opened_by_spark:
+            inspect(self.path, self.columns, self.delimiter)
+
+
+def read_csv(spark: SparkSession, file: CsvFile) -> DataFrame:
+    if file.opened_by_spark:
+        return read_by_spark(spark, file)
+    spark.dataSource.register(CsvDataSource)
+    return (
+        spark.read.format(CsvDataSource.name())
+        .option("path", file.path)
+        .option("columns", json.dumps(file.columns))
+        .option("delimiter", file.delimiter)
+        .option("rangeBytes", str(file.range_bytes))
+        .option("parallelism", str(spark.sparkContext.defaultParallelism))
+        .load()
+    )
+
+
+def read_by_spark(spark: SparkSession, file: CsvFile) -> DataFrame:
+    lines = spark.read.option("lineSep", "\n").text(as_uri(file))
+    try:
+        first = lines.first()
+    except AnalysisException as error:
+        raise CsvError(f"{file.path}: {error.getCondition() or str(error).splitlines()[0]}") from error
+    header = "" if first is None else str(first["value"])
+    layout = parse_header(header.encode(), file.columns, file.delimiter, file.path)
+    line = F.regexp_replace("value", r"\r\z", "")
+    fields = F.split("line", re.escape(file.delimiter))
+    rejected = (
+        F.when(F.octet_length("line") > LINE_BYTES_MAX, TOO_LONG)
+        .when(~F.is_valid_utf8("value"), NOT_UTF8)
+        .when(F.size("fields") != layout.width, WRONG_WIDTH)
+    )
+    columns = zip(layout.columns, layout.indexes, strict=True)
+    return (
+        # The header is the first line of the first partition; another line like it is a bad row.
+        lines.where(F.monotonically_increasing_id() != 0)
+        .select("value", line.alias("line"))
+        .where("line <> ''")
+        .select("value", "line", fields.alias("fields"))
+        .select("fields", rejected.alias(REJECTED))
+        .select(
+            *(
+                F.when(F.col(REJECTED).isNull(), F.get("fields", F.lit(at))).alias(name)
+                for name, at in columns
+            ),
+            REJECTED,
+        )
+    )
+
+
+def as_uri(file: CsvFile) -> str:
+    """Spark reads a path without a scheme from the cluster's file system; the user means this machine's."""
+    if "://" in file.path:
+        return file.path
+    import pathlib
+
+    return pathlib.Path(file.path).absolute().as_uri()

@@ -1,0 +1,233 @@
+"""The Flights job against a plain Python oracle: generated tables, nasty files and, if there, real rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.pipelines.flights import job
+from penstock.pipelines.flights.generate import generate
+from tests.support import flights_oracle as oracle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.pipelines.flights.output import Summary
+
+REAL_ROWS = Path(__file__).parents[3] / "shared" / "data"
+HEADER = (
+    "legId,startingAirport,destinationAirport,travelDuration,totalFare,totalTravelDistance,"
+    "segmentsArrivalAirportCode"
+)
+AIRPORTS = (
+    "\ufeffAirport Code;Latitude;Longitude\r\n"
+    "AAA;10;20\r\nBBB;11.5;-20\r\nCCC;-33;151\r\nDDD;0;0\r\nEEE;90;0\r\nNNN;\\N;\\N\r\n---;1;1\r\n"
+    "AAA;50;50\r\nGGG;1\r\nHHH;x;1\r\nIII; 4 ;1e1\r\n"
+)
+
+
+def check(
+    spark: SparkSession, folder: Path, *, range_bytes: int | None = None, by_spark: bool = False
+) -> Summary:
+    """Runs the job on the two files of a folder and compares everything with the oracle."""
+    itineraries = job.itineraries_file(str(folder / "itineraries.csv"))
+    if range_bytes:
+        itineraries = replace(itineraries, range_bytes=range_bytes)
+    itineraries = replace(itineraries, by_spark=by_spark)
+    airports = replace(job.airports_file(str(folder / "airports.csv")), by_spark=by_spark)
+    out = folder / "results"
+    summary = job.run_in(spark, itineraries, airports, str(out))
+    oracle.check_results(out, oracle.answer(folder / "itineraries.csv", folder / "airports.csv"))
+    return summary
+
+
+def write(folder: Path, itineraries: str | bytes, airports: str = AIRPORTS) -> Path:
+    data = itineraries if isinstance(itineraries, bytes) else itineraries.encode()
+    (folder / "itineraries.csv").write_bytes(data)
+    (folder / "airports.csv").write_bytes(airports.encode())
+    return folder
+
+
+def row(
+    leg: str = "x",
+    start: str = "AAA",
+    end: str = "BBB",
+    duration: str = "PT4H19M",
+    fare: str = "100.50",
+    distance: str = "900",
+    arrivals: str = "CCC||BBB",
+) -> str:
+    return ",".join([leg, start, end, duration, fare, distance, arrivals])
+
+
+FARES = (
+    *("0", "0.00", "12.", ".5", "1e3", "1E+2", " 12 ", "+7", "99999999999999999999", "123456.789", "007"),
+    *(
+        "",
+        " ",
+        "abc",
+        "-1",
+        "NaN",
+        "Infinity",
+        "1e999",
+        "0x1p3",
+        "12d",
+        "1f",
+        "1,5",
+        "$5",
+        "1 2",
+        "١٢",
+        "12\r",
+    ),
+)
+DISTANCES = (
+    "0",
+    "947",
+    "99999",
+    "1e4",
+    " 25000 ",
+    "",
+    " ",
+    "abc",
+    "-5",
+    "NaN",
+    "1e999",
+    "None",
+    "0x10",
+    "1e-3",
+)
+DURATIONS = (
+    *("PT4H19M", "PT5H", "PT45M", "P1DT19M", "P1DT2H5M", "P2D", "PT0M", "PT90M", "PT59S", "P1DT86400S"),
+    *(
+        "",
+        "P",
+        "PT",
+        "P1DT",
+        "P1",
+        "4H19M",
+        "PT4H19",
+        "PT1.5H",
+        "PT-4H",
+        "P1W",
+        " PT4H",
+        "PT9999999999H",
+        "pt4h",
+    ),
+)
+MANY = "BBB||CCC||DDD||BBB"
+ODD_ARRIVALS = (
+    *(
+        "",
+        "BBB",
+        "BBB||",
+        "||",
+        "||||||",
+        "A|||B",
+        "BBB|||CCC|||DDD||BBB",
+        "BBB||ZZZ",
+        "NNN||BBB",
+        "DDD||EEE||BBB",
+    ),
+    *("BBB||CCC||DDD||AAA||BBB", "|||||||", "None||None||None||None"),
+)
+
+
+def nasty_rows() -> list[str]:
+    ends = [
+        ("AAA", "AAA"),
+        ("AAA", "ZZZ"),
+        ("ZZZ", "AAA"),
+        ("NNN", "AAA"),
+        ("", "AAA"),
+        ("AAA", ""),
+        ("---", "III"),
+    ]
+    return [
+        *(row(f"fare{n}", fare=fare) for n, fare in enumerate(FARES)),
+        *(row(f"distance{n}", distance=distance) for n, distance in enumerate(DISTANCES)),
+        *(row(f"duration{n}", duration=duration, arrivals=MANY) for n, duration in enumerate(DURATIONS)),
+        *(row(f"arrivals{n}", distance="", arrivals=arrivals) for n, arrivals in enumerate(ODD_ARRIVALS)),
+        *(row(f"many{n}", end="DDD", arrivals=arrivals) for n, arrivals in enumerate(ODD_ARRIVALS)),
+        *(row(f"ends{n}", start, end) for n, (start, end) in enumerate(ends)),
+        *(row(f"ends{n}", start, end, distance="") for n, (start, end) in enumerate(ends)),
+        *[row("same", arrivals=MANY, distance="")] * 3,
+        *(row("tie", "CCC", fare=fare, arrivals=MANY) for fare in ("9", "10", "9")),
+        *(row(leg, "DDD", arrivals=MANY) for leg in ("é", "z", "Z", "\U0001f6eb", "\uff5e")),
+        row(""),
+        "one,column,too,few,1,2",
+        row() + ",",
+        "   ",
+        HEADER,
+    ]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_generated_tables(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    generate(20_000, str(tmp_path), seed=seed)
+    summary = check(spark, tmp_path, range_bytes=1_000_000)
+    assert all(summary.queries.values())
+    assert summary.left_out["q2"]
+
+
+@pytest.mark.parametrize("by_spark", [False, True], ids=["arrow", "spark"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_a_nasty_table(spark: SparkSession, tmp_path: Path, end: str, by_spark: bool) -> None:
+    text = end.join(["\ufeff" + HEADER, "", *nasty_rows(), "", ""])
+    bad_bytes = (
+        row("caf\xe9").encode("latin-1") + end.encode() + row("bad", distance="\xff").encode("latin-1")
+    )
+    summary = check(spark, write(tmp_path, text.encode() + bad_bytes), by_spark=by_spark)
+    assert set(summary.rejected) == {
+        *("wrong column count", "empty legId", "empty airport", "unparsable fare", "invalid UTF-8"),
+    }
+    assert set(summary.left_out["q2"]) == {"unknown airport", "unparsable distance", "no segments"}
+    assert set(summary.left_out["q3"]) == {"unparsable duration"}
+
+
+def test_other_column_order_extra_columns_and_no_last_newline(spark: SparkSession, tmp_path: Path) -> None:
+    names = ["extra", *reversed(HEADER.split(",")), "more"]
+    lines = [
+        ",".join(["", *reversed(line.split(",")), "\xe9"]) for line in nasty_rows() if line.count(",") == 6
+    ]
+    check(spark, write(tmp_path, "\n".join([",".join(names), *lines])))
+
+
+@pytest.mark.parametrize("by_spark", [False, True], ids=["arrow", "spark"])
+def test_a_table_without_rows(spark: SparkSession, tmp_path: Path, by_spark: bool) -> None:
+    summary = check(spark, write(tmp_path, HEADER), by_spark=by_spark)
+    assert summary.rows_read == 0
+    assert summary.average_fare is None
+
+
+def test_a_line_that_is_too_long_is_one_rejected_row(spark: SparkSession, tmp_path: Path) -> None:
+    long = row("x" * (5 << 20))
+    summary = check(
+        spark, write(tmp_path, "\n".join([HEADER, row(), long, row(), long])), range_bytes=100_000
+    )
+    assert summary.rejected == {"line too long": 2}
+
+
+def test_arrow_and_spark_read_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    generate(3_000, str(tmp_path), seed=5)
+    check(spark, tmp_path, by_spark=True)
+
+
+@pytest.mark.parametrize("table", [REAL_ROWS] if REAL_ROWS.is_dir() else [])
+def test_real_rows(spark: SparkSession, tmp_path: Path, table: Path) -> None:
+    write(
+        tmp_path,
+        (table / "itineraries-1000.csv").read_bytes(),
+        (table / "airports.csv").read_bytes().decode(),
+    )
+    assert check(spark, tmp_path).rows_read == 1_000
+
+
+def test_earlier_results_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, HEADER + "\n" + row())
+    check(spark, tmp_path)
+    write(tmp_path, HEADER + "\n" + row() + "\n" + row())
+    assert check(spark, tmp_path).rows_read == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["airports.csv", "itineraries.csv", "results"]

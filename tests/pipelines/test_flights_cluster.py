@@ -1,0 +1,97 @@
+"""The job on a real standalone cluster: a master and two workers, each a process, on the loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from penstock.pipelines.flights.generate import generate
+from penstock.spark.java import java_home
+from tests.support import flights_oracle as oracle
+from tests.support.broker import SOURCE
+from tests.support.commands import penstock
+from tests.support.ports import free_port
+from tests.support.wait import wait_until
+
+SPARK_HOME = Path(pyspark.__file__).parent
+START_SECONDS_MAX = 120.0
+CLASS_OF = {
+    "master": "org.apache.spark.deploy.master.Master",
+    "worker": "org.apache.spark.deploy.worker.Worker",
+}
+
+
+@contextlib.contextmanager
+def daemon(kind: str, folder: Path, *arguments: str) -> Iterator[Path]:
+    """One process of the cluster, and its log."""
+    folder.mkdir()
+    log = folder / "log"
+    own = {
+        "JAVA_HOME": str(java_home()),
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(SOURCE),
+    }
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [str(SPARK_HOME / "bin" / "spark-class"), CLASS_OF[kind], "--host", "127.0.0.1", *arguments],
+            env=os.environ | own,
+            cwd=folder,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield log
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    port, web = free_port(), free_port()
+    address = f"spark://127.0.0.1:{port}"
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context(
+            daemon("master", tmp_path / "master", "--port", str(port), "--webui-port", str(web))
+        )
+        wait_until(
+            lambda: b"New state: ALIVE" in log.read_bytes(), "the master is up", timeout_s=START_SECONDS_MAX
+        )
+        for number in (1, 2):
+            options = ("--webui-port", str(free_port()), "--cores", "1", "--memory", "1g")
+            work = ("--work-dir", str(tmp_path / f"worker{number}" / "work"))
+            stack.enter_context(daemon("worker", tmp_path / f"worker{number}", *options, *work, address))
+        wait_until(
+            lambda: log.read_bytes().count(b"Registering worker") == 2,
+            "two workers",
+            timeout_s=START_SECONDS_MAX,
+        )
+        yield address
+
+
+def test_a_standalone_cluster_gives_the_same_results(master: str, tmp_path: Path) -> None:
+    data, out = tmp_path / "data", tmp_path / "results"
+    generate(20_000, str(data), seed=21)
+    finished = penstock(
+        *("flights", "run", "--master", master, "--out", str(out)),
+        *("--itineraries", str(data / "itineraries.csv"), "--airports", str(data / "airports.csv")),
+        timeout_s=240,
+    )
+    assert finished.code == 0, finished.err
+    oracle.check_results(out, oracle.answer(data / "itineraries.csv", data / "airports.csv"))
+    for number in (1, 2):
+        work = list((tmp_path / f"worker{number}" / "work").rglob("stderr"))
+        assert work, f"worker {number} had no executor"

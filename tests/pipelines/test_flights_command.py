@@ -1,0 +1,124 @@
+"""`penstock flights` as a user runs it: one clear line when it fails, and never half a results folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.pipelines.flights.generate import generate
+from tests.support import flights_oracle as oracle
+from tests.support.commands import Finished, environment, penstock
+from tests.support.wait import wait_until
+
+COMMAND_SECONDS_MAX = 180.0
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    generate(2_000, str(folder), seed=11)
+    return folder
+
+
+def run(data: Path, out: Path, *, itineraries: Path | None = None, airports: Path | None = None) -> Finished:
+    return penstock(
+        *("flights", "run", "--master", "local[2]", "--out", str(out)),
+        *("--itineraries", str(itineraries or data / "itineraries.csv")),
+        *("--airports", str(airports or data / "airports.csv")),
+        timeout_s=COMMAND_SECONDS_MAX,
+    )
+
+
+def test_generate_and_run(tmp_path: Path) -> None:
+    data, out = tmp_path / "data", tmp_path / "results"
+    written = penstock("flights", "generate", "--rows", "3000", "--out", str(data), "--seed", "9")
+    assert written.lines == [f"wrote 3,000 rows of itineraries, and the airports, to {data}"]
+    finished = run(data, out)
+    assert "3,000 rows read, 0 rejected" in finished.lines
+    for query in ("q1", "q2", "q3", "q4"):
+        assert any(line.startswith(f"{query}: ") for line in finished.lines)
+    oracle.check_results(out, oracle.answer(data / "itineraries.csv", data / "airports.csv"))
+    assert json.loads((out / "summary.json").read_text())["rows_read"] == 3_000
+
+
+BAD_FILES = {
+    "missing": (None, "no such file"),
+    "empty": (b"", "the file is empty"),
+    "blank": (b"\n\n", "no header line"),
+    "other delimiter": (b"legId|startingAirport|totalFare\na|b|c\n", "no ',' in the header line"),
+    "missing column": (b"legId,startingAirport,destinationAirport\n", "missing columns 'travelDuration'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_itineraries_that_cannot_be_used(data: Path, tmp_path: Path, name: str) -> None:
+    content, complaint = BAD_FILES[name]
+    path = tmp_path / "bad.csv"
+    if content is not None:
+        path.write_bytes(content)
+    finished = run(data, tmp_path / "results", itineraries=path)
+    assert finished.complaint.startswith(f"{path}: ")
+    assert complaint in finished.complaint
+    assert not (tmp_path / "results").exists()
+
+
+def test_airports_and_folders_that_cannot_be_used(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    itineraries = data / "itineraries.csv"
+    assert "'Airport Code'" in run(data, out, airports=itineraries).complaint
+    assert run(data, out, airports=data).complaint == f"{data}: is a folder, not a file"
+    (tmp_path / "file").write_text("x")
+    assert "Not a directory" in run(data, tmp_path / "file").complaint
+    assert "holds 'airports.csv'" in run(data, data).complaint
+    assert sorted(os.listdir(tmp_path)) == ["data", "file"]
+    assert sorted(os.listdir(data)) == ["airports.csv", "itineraries.csv"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_an_interrupted_run_leaves_nothing(data: Path, tmp_path: Path, number: signal.Signals) -> None:
+    generate(200_000, str(data))
+    out = tmp_path / "results"
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [
+                *(
+                    sys.executable,
+                    "-m",
+                    "penstock",
+                    "flights",
+                    "run",
+                    "--master",
+                    "local[1]",
+                    "--out",
+                    str(out),
+                ),
+                *("--itineraries", str(data / "itineraries.csv"), "--airports", str(data / "airports.csv")),
+            ],
+            env=environment(),
+            stderr=file,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: b"stage" in log.read_bytes(), "Spark is at work", timeout_s=120)
+        process.send_signal(number)
+        assert process.wait(60) == 1
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert log.read_bytes().count(b"Traceback") == 0, log.read_text()
+    assert sorted(os.listdir(tmp_path)) == ["data", "log"]
+    wait_until(lambda: not group_members(process.pid), "no process is left", timeout_s=30)
+
+
+def group_members(group: int) -> list[str]:
+    """What is alive in the process group of the command: the JVM and its workers."""
+    found = subprocess.run(["ps", "-o", "pid=,stat=", "-g", str(group)], capture_output=True, text=True)
+    return [line for line in found.stdout.splitlines() if "Z" not in line]
