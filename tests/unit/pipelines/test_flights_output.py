@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pipelines.flights.output import OutputError, Summary, results_folder
-from penstock.pipelines.flights.text import csv_text, to_chunks
+from penstock.pipelines.flights.text import csv_text
 
 SUMMARY = Summary(1, 0, {}, {"q2": {}, "q3": {}}, 2.5, dict.fromkeys(("q1", "q2", "q3", "q4"), 0), 0.1)
 
@@ -73,14 +73,3 @@ def test_numbers_read_back_and_are_as_short_as_can_be(value: float) -> None:
 
     assert digits(text) == digits(repr(value))
     assert not text.endswith(".0")
-
-
-def test_rows_that_are_left_out_are_counted_and_not_written() -> None:
-    batch = pa.RecordBatch.from_pydict(
-        {"a": ["x", "y", "z"], "n": [1.0, None, 2.5], "left_out": pa.array([None, "why", None], pa.string())}
-    )
-    chunks = [chunk.to_pylist()[0] for chunk in to_chunks(iter([batch]))]
-    assert chunks == [
-        {"rows": 1, "text": None, "left_out": "why"},
-        {"rows": 2, "text": "x,1\nz,2.5\n", "left_out": None},
-    ]

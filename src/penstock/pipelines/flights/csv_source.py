@@ -1,27 +1,31 @@
-"""The data source `penstock-csv`: one CSV file without quoting, parsed by Arrow in ranges of bytes.
+"""The data source `penstock-itineraries`: one CSV file, parsed by Arrow in ranges of bytes and reduced there.
 
-Options: `path`; `columns`, the needed ones as a JSON list, found by their names in the header line;
-`delimiter`; `rangeBytes`, at most so much of the file per task; `parallelism`, of which the number of tasks
-is a multiple, so that all cores finish together. All columns are strings, and `rejected` says why a line
-could not be used.
+Options: `path`; `airports`, the positions as `Airports.to_json` writes them; `rangeBytes`, at most so much of
+the file per task; `parallelism`, of which the number of tasks is a multiple, so that all cores finish
+together. What it gives is described in reduction.py.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StringType, StructField, StructType
 
-from penstock.pipelines.flights.csv_blocks import REJECTED, CsvError, Layout, read_header, read_range
+from penstock.pipelines.flights.csv_blocks import CsvError, Layout, read_header, read_range
+from penstock.pipelines.flights.geography import Airports
+from penstock.pipelines.flights.reduction import DDL, reduce_rows
+from penstock.pipelines.flights.schemas import ITINERARY_COLUMNS, ITINERARY_DELIMITER
 
-RANGE_BYTES: Final = 64 * 1024 * 1024
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+RANGE_BYTES: Final = 512 * 1024 * 1024
+"""Large, as every range is counted by itself and is a task in every query. Memory does not depend on it."""
 COMPRESSED: Final = (".bz2", ".deflate", ".gz", ".lz4", ".snappy", ".zst")
 """Spark's reader knows these; they cannot be read from the middle."""
 
@@ -32,41 +36,36 @@ class ByteRange(InputPartition):
     end: int
 
 
-class CsvDataSource(DataSource):
+class ItinerariesDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
-        return "penstock-csv"
+        return "penstock-itineraries"
 
-    def schema(self) -> StructType:
-        return csv_schema(json.loads(self.options["columns"]))
+    def schema(self) -> str:
+        return DDL
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives it
-        return CsvReader(self.options)
+        return ItinerariesReader(self.options)
 
 
-class CsvReader(DataSourceReader):
+class ItinerariesReader(DataSourceReader):
     """Made on the driver, which reads the header once; tasks get the layout with the pickled reader."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.path = options["path"]
-        self.range_bytes = int(options.get("rangeBytes", RANGE_BYTES))
-        self.parallelism = int(options.get("parallelism", 1))
-        self.layout, self.start, self.size = inspect(
-            self.path, json.loads(options["columns"]), options.get("delimiter", ",")
-        )
+        self.range_bytes = int(options["rangeBytes"])
+        self.parallelism = int(options["parallelism"])
+        self.airports = options["airports"]
+        self.layout, self.start, self.size = inspect(self.path, ITINERARY_COLUMNS, ITINERARY_DELIMITER)
 
     def partitions(self) -> Sequence[ByteRange]:
         return plan_ranges(self.start, self.size, self.range_bytes, self.parallelism)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ByteRange)
-        filesystem, path = locate(self.path)
-        with filesystem.open_input_file(path) as file:
-            yield from read_range(file, partition.start, partition.end, self.layout)
-
-
-def csv_schema(columns: Sequence[str]) -> StructType:
-    return StructType([StructField(name, StringType()) for name in (*columns, REJECTED)])
+        airports = Airports.from_json(self.airports)
+        with open_file(self.path) as file:
+            yield from reduce_rows(read_range(file, partition.start, partition.end, self.layout), airports)
 
 
 def plan_ranges(start: int, end: int, range_bytes: int, parallelism: int) -> list[ByteRange]:
@@ -98,6 +97,11 @@ def arrow_can_open(path: str) -> bool:
     if path.lower().endswith(COMPRESSED):
         return False
     return "://" not in path or path.startswith("file://")
+
+
+def open_file(path: str) -> pa.NativeFile:
+    filesystem, inner = locate(path)
+    return filesystem.open_input_file(inner)
 
 
 def locate(path: str) -> tuple[fs.FileSystem, str]:

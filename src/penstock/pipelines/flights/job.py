@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from penstock.pipelines.flights import transforms
 from penstock.pipelines.flights.output import ResultsFolder, Summary, results_folder
 from penstock.pipelines.flights.progress import Progress, watched
-from penstock.pipelines.flights.reading import CsvFile, read_csv
+from penstock.pipelines.flights.reading import CsvFile, read_airports, read_itineraries
 from penstock.pipelines.flights.schemas import (
     AIRPORT_COLUMNS,
     AIRPORT_DELIMITER,
@@ -118,28 +118,26 @@ def answer(
     progress: Progress,
     began: float,
 ) -> Summary:
-    # Collected once, as it is used three times and no bigger than a broadcast may be.
-    known = spark.createDataFrame(transforms.clean_airports(read_csv(spark, airports)).toArrow())
-    flights = transforms.distances(transforms.clean(read_csv(spark, itineraries)), known)
-    collapsed = transforms.collapse(transforms.stopovers(flights)).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = read_itineraries(spark, itineraries, read_airports(spark, airports))
+    flights = transforms.durations(rows).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         with watched(spark, progress):
-            tally = Tally(transforms.totals(collapsed))
-            results = queries(collapsed, known, tally.average_fare)
+            tally = Tally(transforms.totals(flights))
+            results = queries(flights, tally.average_fare)
             folder.write_results(tally.counted(chunks(results)))
     finally:
-        collapsed.unpersist()
+        flights.unpersist()
     summary = tally.summary(time.monotonic() - began)
     folder.write_summary(summary)
     return summary
 
 
-def queries(collapsed: DataFrame, airports: DataFrame, average_fare: float | None) -> dict[str, DataFrame]:
+def queries(flights: DataFrame, average_fare: float | None) -> dict[str, DataFrame]:
     return {
-        "q1": transforms.many_stopovers(collapsed),
-        "q2": transforms.far(transforms.completed(collapsed, airports)),
-        "q3": transforms.fastest(collapsed),
-        "q4": transforms.expensive(collapsed, average_fare or 0.0),
+        "q1": transforms.many_stopovers(flights),
+        "q2": transforms.far(flights),
+        "q3": transforms.fastest(flights),
+        "q4": transforms.expensive(flights, average_fare or 0.0),
     }
 
 
@@ -165,12 +163,9 @@ class Tally:
 
     def counted(self, chunks: DataFrame) -> Iterator[tuple[str, str]]:
         """Each query with lines of its result; one partition of them is in memory at a time."""
-        for query, rows, text, left_out in chunks.toLocalIterator(prefetchPartitions=True):
-            if left_out is not None:
-                self.left_out[query][left_out] += rows
-            else:
-                self.queries[query] += rows
-                yield query, text
+        for query, rows, text in chunks.toLocalIterator(prefetchPartitions=True):
+            self.queries[query] += rows
+            yield query, text
 
     def summary(self, seconds: float) -> Summary:
         rejected = sum(self.rejected.values())

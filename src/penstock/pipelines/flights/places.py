@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-EARTH_RADIUS_KM: Final = 6371.0
-KM_PER_MILE: Final = 1.609344
+from penstock.pipelines.flights.geography import miles
 
 SERVED: Final = (
     "ATL",
@@ -60,12 +59,10 @@ class Place:
 
 
 def miles_between(start: Place, end: Place) -> float:
-    """The great circle, by the haversine formula."""
-    phi, psi = math.radians(start.latitude), math.radians(end.latitude)
-    half_latitude = (psi - phi) / 2
-    half_longitude = math.radians(end.longitude - start.longitude) / 2
-    chord = math.sin(half_latitude) ** 2 + math.cos(phi) * math.cos(psi) * math.sin(half_longitude) ** 2
-    return 2 * EARTH_RADIUS_KM * math.asin(math.sqrt(chord)) / KM_PER_MILE
+    return miles(
+        (math.radians(start.latitude), math.radians(start.longitude)),
+        (math.radians(end.latitude), math.radians(end.longitude)),
+    )
 
 
 _TABLE: Final = """

@@ -1,14 +1,15 @@
-"""Reading a CSV file into a DataFrame of strings: by Arrow where it can open the path, else by Spark itself.
+"""Reading the two files: by Arrow where it can open the path, else by Spark itself, with the same results.
 
-Both give the same rows: the needed columns, and `rejected` with the reason for lines that cannot be used.
+What Spark reads are rows of strings, the needed columns and `rejected` with the reason for lines that cannot
+be used, as csv_blocks.py makes them; the itineraries then go through the same reduction.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -22,8 +23,17 @@ from penstock.pipelines.flights.csv_blocks import (
     WRONG_WIDTH,
     CsvError,
     parse_header,
+    read_range,
 )
-from penstock.pipelines.flights.csv_source import RANGE_BYTES, CsvDataSource, arrow_can_open, inspect
+from penstock.pipelines.flights.csv_source import (
+    RANGE_BYTES,
+    ItinerariesDataSource,
+    arrow_can_open,
+    inspect,
+    open_file,
+)
+from penstock.pipelines.flights.geography import Airports
+from penstock.pipelines.flights.reduction import DDL, reduce_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +55,30 @@ class CsvFile:
             inspect(self.path, self.columns, self.delimiter)
 
 
-def read_csv(spark: SparkSession, file: CsvFile) -> DataFrame:
+def read_airports(spark: SparkSession, file: CsvFile) -> Airports:
+    """To the driver: an airports file is small."""
     if file.opened_by_spark:
-        return read_by_spark(spark, file)
-    spark.dataSource.register(CsvDataSource)
+        rows = read_by_spark(spark, file).where(f"{REJECTED} IS NULL").drop(REJECTED).collect()
+        return Airports.of_rows(rows)
+    layout, start, size = inspect(file.path, file.columns, file.delimiter)
+    with open_file(file.path) as opened:
+        batches = list(read_range(opened, start, size, layout))
+    return Airports.of_rows(
+        row
+        for batch in batches
+        for row in zip(*(batch[name].to_pylist() for name in file.columns), strict=True)
+    )
+
+
+def read_itineraries(spark: SparkSession, file: CsvFile, airports: Airports) -> DataFrame:
+    """What reduction.py makes of the file's rows."""
+    if file.opened_by_spark:
+        return read_by_spark(spark, file).mapInArrow(partial(reduce_rows, airports=airports), DDL)
+    spark.dataSource.register(ItinerariesDataSource)
     return (
-        spark.read.format(CsvDataSource.name())
+        spark.read.format(ItinerariesDataSource.name())
         .option("path", file.path)
-        .option("columns", json.dumps(file.columns))
-        .option("delimiter", file.delimiter)
+        .option("airports", airports.to_json())
         .option("rangeBytes", str(file.range_bytes))
         .option("parallelism", str(spark.sparkContext.defaultParallelism))
         .load()

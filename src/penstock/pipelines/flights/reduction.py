@@ -1,0 +1,169 @@
+"""From rows of the table to what the queries need of them, in Arrow, a batch at a time.
+
+Few rows matter one by one: flights with three or more stopovers, and those longer than four times the direct
+way. They go on with their details; all others are only counted by route and fare, since fares are cents and
+repeat. What leaves here is a fraction of the file, whatever its size, and it leaves the process that parsed
+the file: nothing else travels to Spark.
+
+`clean`, `distances` and `stopovers` work on whole columns. Where a step is about routes or paths, it is done
+once for each that occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.pipelines.flights.numbers import numbers
+from penstock.pipelines.flights.schemas import (
+    EMPTY_AIRPORT,
+    EMPTY_LEG_ID,
+    NO_SEGMENTS,
+    SEGMENT_SEPARATOR,
+    UNKNOWN_AIRPORT,
+    UNPARSABLE_DISTANCE,
+    UNPARSABLE_FARE,
+)
+
+if TYPE_CHECKING:
+    from penstock.pipelines.flights.geography import Airports
+
+STOPOVERS_MIN: Final = 3
+DETOUR_FACTOR: Final = 4
+COUNTED_ROWS_MAX: Final = 500_000
+"""Rows that wait to be counted together; the more, the better they collapse."""
+
+ROUTE: Final = ["startingAirport", "destinationAirport"]
+COUNTED: Final = ["rejected", *ROUTE, "totalFare", "left_out_q2"]
+DETAILS: Final = ["legId", "travelDuration", "arrivals", "many", "totalTravelDistance", "far"]
+SCHEMA: Final = pa.schema(
+    [
+        ("rejected", pa.string()),
+        ("startingAirport", pa.string()),
+        ("destinationAirport", pa.string()),
+        ("totalFare", pa.float64()),
+        ("left_out_q2", pa.string()),
+        ("legId", pa.string()),
+        ("travelDuration", pa.string()),
+        ("arrivals", pa.string()),
+        ("many", pa.bool_()),
+        ("totalTravelDistance", pa.float64()),
+        ("far", pa.bool_()),
+        ("flights", pa.int64()),
+    ]
+)
+DDL: Final = (
+    "rejected string, startingAirport string, destinationAirport string, totalFare double, "
+    "left_out_q2 string, legId string, travelDuration string, arrivals string, many boolean, "
+    "totalTravelDistance double, far boolean, flights bigint"
+)
+_NO_TEXT: Final = pa.scalar(None, pa.string())
+_NO_NUMBER: Final = pa.scalar(None, pa.float64())
+
+
+def reduce_rows(batches: Iterable[pa.RecordBatch], airports: Airports) -> Iterator[pa.RecordBatch]:
+    """The rows that matter with their details, and the others counted; `flights` says how many there are."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        flights = stopovers(distances(clean(batch), airports))
+        detailed = pc.and_(pc.is_null(flights["rejected"]), pc.or_(flights["many"], flights["far"]))
+        details = flights.filter(detailed)
+        if details.num_rows:
+            yield listed(details)
+        others = flights.filter(pc.invert(detailed)).select(COUNTED)
+        waiting.append(others)
+        rows += others.num_rows
+        if rows >= COUNTED_ROWS_MAX:
+            yield from counted(waiting)
+            waiting, rows = [], 0
+    yield from counted(waiting)
+
+
+def clean(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Numbers parsed; why a row cannot be used in `rejected`, why only query 2 cannot in `left_out_q2`."""
+    fare, written = numbers(rows["totalFare"]), rows["totalTravelDistance"]
+    missing = pc.equal(pc.utf8_trim(written, " "), "")
+    distance = numbers(pc.if_else(missing, _NO_TEXT, written))
+    arrivals = rows["segmentsArrivalAirportCode"]
+    rejected = pc.coalesce(
+        rows["rejected"],
+        reason(pc.equal(rows["legId"], ""), EMPTY_LEG_ID),
+        reason(pc.or_(pc.equal(rows[ROUTE[0]], ""), pc.equal(rows[ROUTE[1]], "")), EMPTY_AIRPORT),
+        reason(pc.is_null(fare), UNPARSABLE_FARE),
+    )
+    left_out = pc.coalesce(
+        reason(pc.and_(missing, pc.equal(arrivals, "")), NO_SEGMENTS),
+        reason(pc.and_(pc.invert(missing), pc.is_null(distance)), UNPARSABLE_DISTANCE),
+    )
+    usable = pc.is_null(rejected)
+    return pa.RecordBatch.from_pydict(
+        {
+            "rejected": rejected,
+            **{name: pc.if_else(usable, rows[name], _NO_TEXT) for name in ROUTE},
+            "totalFare": pc.if_else(usable, fare, _NO_NUMBER),
+            "left_out_q2": pc.if_else(usable, left_out, _NO_TEXT),
+            "legId": rows["legId"],
+            "travelDuration": rows["travelDuration"],
+            "arrivals": arrivals,
+            "totalTravelDistance": distance,
+        }
+    )
+
+
+def reason(applies: pa.Array, text: str) -> pa.Array:
+    return pc.if_else(pc.fill_null(applies, False), pa.scalar(text), _NO_TEXT)
+
+
+def distances(flights: pa.RecordBatch, airports: Airports) -> pa.RecordBatch:
+    """Missing totals completed, and `far`: whether the total is more than four times the direct distance."""
+    direct = for_each_pair(flights[ROUTE[0]], flights[ROUTE[1]], airports.maybe_miles)
+    total, left_out = flights["totalTravelDistance"], flights["left_out_q2"]
+    left_out = pc.coalesce(
+        left_out, reason(pc.and_(pc.is_null(direct), pc.is_null(flights["rejected"])), UNKNOWN_AIRPORT)
+    )
+    open_ended = pc.and_(pc.is_null(total), pc.and_(pc.is_null(left_out), pc.is_null(flights["rejected"])))
+    if pc.any(open_ended).as_py():
+        starts, arrivals = (flights[name].filter(open_ended) for name in (ROUTE[0], "arrivals"))
+        lengths = for_each_pair(starts, arrivals, airports.maybe_miles_along)
+        total = pc.replace_with_mask(total, open_ended, lengths)
+        left_out = pc.coalesce(left_out, reason(pc.and_(open_ended, pc.is_null(total)), UNKNOWN_AIRPORT))
+    far = pc.and_(pc.is_null(left_out), pc.greater(total, pc.multiply(direct, float(DETOUR_FACTOR))))
+    columns = {name: flights[name] for name in flights.schema.names}
+    columns |= {"totalTravelDistance": total, "left_out_q2": left_out, "far": pc.fill_null(far, False)}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def for_each_pair(starts: pa.Array, others: pa.Array, miles: Callable[[str, str], float | None]) -> pa.Array:
+    """A column of miles, asked for once for each pair that occurs."""
+    pairs = pc.binary_join_element_wise(starts, others, "\n").dictionary_encode()  # no field has a line feed
+    lengths = [None if pair is None else miles(*pair.split("\n")) for pair in pairs.dictionary.to_pylist()]
+    return pa.array(lengths, pa.float64()).take(pairs.indices)
+
+
+def stopovers(flights: pa.RecordBatch) -> pa.RecordBatch:
+    """With `many`: whether there are three or more. Stopovers are the arrival codes but the last."""
+    separators = pc.count_substring(flights["arrivals"], SEGMENT_SEPARATOR)
+    many = pc.fill_null(pc.greater_equal(separators, STOPOVERS_MIN), False)
+    return flights.append_column("many", many)
+
+
+def listed(details: pa.RecordBatch) -> pa.RecordBatch:
+    ones = pa.array([1], pa.int64()).take(pa.array([0] * details.num_rows, pa.int8()))
+    arrays = [details[name] for name in SCHEMA.names[:-1]]
+    return pa.RecordBatch.from_arrays([*arrays, ones], schema=SCHEMA)
+
+
+def counted(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if not batches:
+        return
+    groups = (
+        pa.Table.from_batches(batches).group_by(COUNTED, use_threads=False).aggregate([([], "count_all")])
+    )
+    for batch in groups.combine_chunks().to_batches():
+        nothing = [pa.nulls(batch.num_rows, SCHEMA.field(name).type) for name in DETAILS]
+        arrays = [*(batch[name] for name in COUNTED), *nothing, batch["count_all"]]
+        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
