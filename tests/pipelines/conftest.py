@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.java import QUICK_START
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from penstock.spark import session
+    from penstock.spark.session import defaults, session
 
-    spark = session("local[2]", config={"spark.driver.memory": "1g"})
+    options = defaults("local[2]")["spark.driver.extraJavaOptions"]
+    config = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": f"{options} {QUICK_START}"}
+    spark = session("local[2]", config=config)
     yield spark
     spark.stop()

@@ -17,6 +17,7 @@ from penstock.spark.java import java_home
 from tests.support import flights_oracle as oracle
 from tests.support.broker import SOURCE
 from tests.support.commands import penstock
+from tests.support.java import QUICK_START
 from tests.support.ports import free_port
 from tests.support.wait import wait_until
 
@@ -60,7 +61,8 @@ def daemon(kind: str, folder: Path, *arguments: str) -> Iterator[Path]:
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
+def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)  # of executors and the driver too
     port, web = free_port(), free_port()
     address = f"spark://127.0.0.1:{port}"
     with contextlib.ExitStack() as stack:

@@ -14,6 +14,7 @@ import pytest
 from penstock.pipelines.flights.generate import generate
 from tests.support import flights_oracle as oracle
 from tests.support.commands import Finished, environment, penstock
+from tests.support.java import QUICK_START
 from tests.support.wait import wait_until
 
 COMMAND_SECONDS_MAX = 180.0
@@ -101,7 +102,7 @@ def test_an_interrupted_run_leaves_nothing(data: Path, tmp_path: Path, number: s
                 ),
                 *("--itineraries", str(data / "itineraries.csv"), "--airports", str(data / "airports.csv")),
             ],
-            env=environment(),
+            env=environment() | {"JAVA_TOOL_OPTIONS": QUICK_START},
             stderr=file,
             start_new_session=True,
         )

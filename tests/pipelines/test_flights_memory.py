@@ -13,6 +13,7 @@ import psutil
 
 from penstock.pipelines.flights.generate import generate
 from tests.support.broker import SOURCE
+from tests.support.java import QUICK_START
 
 ROWS = int(os.environ.get("PENSTOCK_FLIGHTS_ROWS", "2100000"))
 HEAP_MB = 256
@@ -53,7 +54,7 @@ def test_a_file_several_times_the_heap(tmp_path: Path) -> None:
     assert size_mb > FILE_IN_HEAPS_MIN * HEAP_MB
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, tmp_path, str(HEAP_MB)],
-        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        env=os.environ | {"PYTHONPATH": str(SOURCE), "JAVA_TOOL_OPTIONS": QUICK_START},
         stderr=subprocess.PIPE,
     )
     ended, seen = threading.Event(), []

@@ -25,6 +25,7 @@ from pyarrow import parquet
 from tests.pipelines.stream_to_files import MESSAGES_PER_BATCH
 from tests.support import topics
 from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.java import QUICK_START
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 KILLS = int(os.environ.get("PENSTOCK_STREAM_KILLS", "3"))
 PROGRAM = Path(__file__).with_name("stream_to_files.py")
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A Java that is killed after seconds never gains what the better compiler costs."""
 TOPIC, PARTITIONS = "records", 3
 ROUND_MESSAGES = 5 * MESSAGES_PER_BATCH
 """Written in each round: enough for the batches that are waited for, and one that the kill may meet."""
