@@ -52,7 +52,7 @@ def binary_array(values: Sequence[bytes | None]) -> pa.Array:
     present = [value or b"" for value in values] if missing else values
     validity = _bitmap(bytes(value is not None for value in values)) if missing else None
     ends = array("i", accumulate(map(len, present), initial=0))  # type: ignore[arg-type]  # no None is left
-    data = b"".join(present)  # type: ignore[arg-type]
+    data = b"".join(present)  # type: ignore[arg-type]  # nor here
     return pa.Array.from_buffers(
         pa.binary(), len(values), [validity, pa.py_buffer(ends), pa.py_buffer(data)], null_count=missing
     )

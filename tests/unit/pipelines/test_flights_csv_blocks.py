@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pipelines.flights import csv_blocks
@@ -66,7 +66,6 @@ LINES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(LINES, st.booleans(), st.integers(1, 40), st.integers(1, 40))
 def test_every_cut_gives_the_same_rows(
     lines: list[bytes], is_cut: bool, range_bytes: int, block_bytes: int

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.spark.arrow import HEADERS_TYPE, SCHEMA, binary_array, record_batch
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=20), max_size=50))
 def test_binary_columns_are_what_arrow_itself_makes(values: list[bytes | None]) -> None:
     built = binary_array(values)

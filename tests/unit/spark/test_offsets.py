@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.spark.offsets import OffsetRange, Partition, from_json, losses, plan, ranges, share, to_json
@@ -19,7 +19,6 @@ def test_json_is_sorted_by_topic_and_number() -> None:
     assert json.dumps(to_json(unsorted)) == '{"a": {"9": 3, "10": 2}, "b": {"0": 1}}'
 
 
-@settings(deadline=None)
 @given(offsets)
 def test_json_and_back(found: dict[Partition, int]) -> None:
     text = json.dumps(to_json(found))
@@ -73,7 +72,6 @@ def test_offsets_that_are_gone_do_not_use_up_the_limit() -> None:
 lags = st.dictionaries(partitions, st.integers(0, 10_000), max_size=12)
 
 
-@settings(deadline=None)
 @given(lags, st.integers(1, 20_000))
 def test_shares(lag: dict[Partition, int], limit: int) -> None:
     shares = share(lag, limit)
@@ -89,7 +87,6 @@ def test_shares(lag: dict[Partition, int], limit: int) -> None:
                 assert lag[one] < lag[other] or shares[one] >= shares[other] - 1, "not in proportion"
 
 
-@settings(deadline=None)
 @given(offsets, offsets, offsets, st.none() | st.integers(1, 100))
 def test_a_plan_comes_to_an_end_and_reads_each_offset_once(
     start: dict[Partition, int],
