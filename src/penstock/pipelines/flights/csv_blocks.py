@@ -27,6 +27,7 @@ REJECTED: Final = "rejected"
 TOO_LONG: Final = "line too long"
 NOT_UTF8: Final = "invalid UTF-8"
 WRONG_WIDTH: Final = "wrong column count"
+LINE_ENDS: Final = b"\r\n"
 BYTE_ORDER_MARK: Final = "\ufeff"
 
 
@@ -176,8 +177,8 @@ def is_ordinary(block: bytes) -> bool:
 
 
 def parse_ordinary(block: bytes, layout: Layout) -> Iterator[pa.RecordBatch]:
-    if not block.strip(b"\r\n"):
-        return  # Arrow calls this an error
+    if block[:1] in LINE_ENDS and not block.strip(LINE_ENDS):
+        return  # nothing but empty lines, which Arrow calls an error
     names = [str(index) for index in range(layout.width)]
     needed = [names[index] for index in layout.indexes]
     wrong = 0

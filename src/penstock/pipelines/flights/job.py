@@ -153,12 +153,13 @@ class Tally:
         for row in totals.collect():
             if row["rejected"] is not None:
                 self.rejected[row["rejected"]] += row["flights"]
-                continue
-            self.flights += row["flights"]
-            fares += row["fares"]
-            for query, reasons in self.left_out.items():
-                if row[f"left_out_{query}"] is not None:
-                    reasons[row[f"left_out_{query}"]] += row["flights"]
+            elif row["left_out_q3"] is not None:  # a flight with details, which its route has counted
+                self.left_out["q3"][row["left_out_q3"]] += row["flights"]
+            else:
+                self.flights += row["flights"]
+                fares += row["fares"]
+                if row["left_out_q2"] is not None:
+                    self.left_out["q2"][row["left_out_q2"]] += row["flights"]
         self.average_fare = fares / self.flights if self.flights else None
 
     def counted(self, chunks: DataFrame) -> Iterator[tuple[str, str]]:

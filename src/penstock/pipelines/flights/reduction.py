@@ -1,9 +1,10 @@
 """From rows of the table to what the queries need of them, in Arrow, a batch at a time.
 
 Few rows matter one by one: flights with three or more stopovers, and those longer than four times the direct
-way. They go on with their details; all others are only counted by route and fare, since fares are cents and
-repeat. What leaves here is a fraction of the file, whatever its size, and it leaves the process that parsed
-the file: nothing else travels to Spark.
+way. They go on with their details. Of all flights only the fares of their route matter, and fares are cents
+and repeat: they go on as one row per route, with a list of its fares and one of how often each occurs. What
+leaves here is a fraction of the file, whatever its size, and it leaves the process that parsed the file:
+nothing else travels to Spark.
 
 `clean`, `distances` and `stopovers` work on whole columns. Where a step is about routes or paths, it is done
 once for each that occurs.
@@ -12,6 +13,7 @@ once for each that occurs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -36,51 +38,61 @@ DETOUR_FACTOR: Final = 4
 COUNTED_ROWS_MAX: Final = 500_000
 """Rows that wait to be counted together; the more, the better they collapse."""
 
+PAIRS_REMEMBERED: Final = 100_000
+"""Routes and paths occur in every batch; their lengths are computed once, unless there are very many."""
+
+Miles = Callable[[str, str], float | None]
+"""From an airport to another, or along a path of several."""
+
 ROUTE: Final = ["startingAirport", "destinationAirport"]
-COUNTED: Final = ["rejected", *ROUTE, "totalFare", "left_out_q2"]
-DETAILS: Final = ["legId", "travelDuration", "arrivals", "many", "totalTravelDistance", "far"]
-SCHEMA: Final = pa.schema(
-    [
-        ("rejected", pa.string()),
-        ("startingAirport", pa.string()),
-        ("destinationAirport", pa.string()),
-        ("totalFare", pa.float64()),
-        ("left_out_q2", pa.string()),
-        ("legId", pa.string()),
-        ("travelDuration", pa.string()),
-        ("arrivals", pa.string()),
-        ("many", pa.bool_()),
-        ("totalTravelDistance", pa.float64()),
-        ("far", pa.bool_()),
-        ("flights", pa.int64()),
-    ]
-)
+ROUTE_KEYS: Final = ["rejected", *ROUTE, "left_out_q2"]
+DETAILS: Final = {
+    "legId": pa.string(),
+    "totalFare": pa.float64(),
+    "travelDuration": pa.string(),
+    "arrivals": pa.string(),
+    "many": pa.bool_(),
+    "totalTravelDistance": pa.float64(),
+    "far": pa.bool_(),
+}
+"""Columns of a flight that matters by itself."""
+TOTALS: Final = {
+    "flights": pa.int64(),
+    "fareSum": pa.float64(),
+    "fares": pa.list_(pa.float64()),
+    "counts": pa.list_(pa.int64()),
+}
+"""Columns of a route: how many flights there are, what they cost together, each fare and how often it occurs."""
+SCHEMA: Final = pa.schema([*((name, pa.string()) for name in ROUTE_KEYS), *DETAILS.items(), *TOTALS.items()])
 DDL: Final = (
-    "rejected string, startingAirport string, destinationAirport string, totalFare double, "
-    "left_out_q2 string, legId string, travelDuration string, arrivals string, many boolean, "
-    "totalTravelDistance double, far boolean, flights bigint"
+    "rejected string, startingAirport string, destinationAirport string, left_out_q2 string, "
+    "legId string, totalFare double, travelDuration string, arrivals string, many boolean, "
+    "totalTravelDistance double, far boolean, "
+    "flights bigint, fareSum double, fares array<double>, counts array<bigint>"
 )
 _NO_TEXT: Final = pa.scalar(None, pa.string())
 _NO_NUMBER: Final = pa.scalar(None, pa.float64())
 
 
 def reduce_rows(batches: Iterable[pa.RecordBatch], airports: Airports) -> Iterator[pa.RecordBatch]:
-    """The rows that matter with their details, and the others counted; `flights` says how many there are."""
+    """The flights that matter with their details, and all flights by route."""
+    direct = lru_cache(PAIRS_REMEMBERED)(airports.maybe_miles)
+    along = lru_cache(PAIRS_REMEMBERED)(airports.maybe_miles_along)
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        flights = stopovers(distances(clean(batch), airports))
-        detailed = pc.and_(pc.is_null(flights["rejected"]), pc.or_(flights["many"], flights["far"]))
-        details = flights.filter(detailed)
+        flights = stopovers(distances(clean(batch), direct, along))
+        details = flights.filter(
+            pc.and_(pc.is_null(flights["rejected"]), pc.or_(flights["many"], flights["far"]))
+        )
         if details.num_rows:
             yield listed(details)
-        others = flights.filter(pc.invert(detailed)).select(COUNTED)
-        waiting.append(others)
-        rows += others.num_rows
+        waiting.append(flights.select([*ROUTE_KEYS, "totalFare"]))
+        rows += flights.num_rows
         if rows >= COUNTED_ROWS_MAX:
-            yield from counted(waiting)
+            yield from by_route(waiting)
             waiting, rows = [], 0
-    yield from counted(waiting)
+    yield from by_route(waiting)
 
 
 def clean(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -118,9 +130,9 @@ def reason(applies: pa.Array, text: str) -> pa.Array:
     return pc.if_else(pc.fill_null(applies, False), pa.scalar(text), _NO_TEXT)
 
 
-def distances(flights: pa.RecordBatch, airports: Airports) -> pa.RecordBatch:
+def distances(flights: pa.RecordBatch, direct_miles: Miles, miles_along: Miles) -> pa.RecordBatch:
     """Missing totals completed, and `far`: whether the total is more than four times the direct distance."""
-    direct = for_each_pair(flights[ROUTE[0]], flights[ROUTE[1]], airports.maybe_miles)
+    direct = for_each_pair(flights[ROUTE[0]], flights[ROUTE[1]], direct_miles)
     total, left_out = flights["totalTravelDistance"], flights["left_out_q2"]
     left_out = pc.coalesce(
         left_out, reason(pc.and_(pc.is_null(direct), pc.is_null(flights["rejected"])), UNKNOWN_AIRPORT)
@@ -128,7 +140,7 @@ def distances(flights: pa.RecordBatch, airports: Airports) -> pa.RecordBatch:
     open_ended = pc.and_(pc.is_null(total), pc.and_(pc.is_null(left_out), pc.is_null(flights["rejected"])))
     if pc.any(open_ended).as_py():
         starts, arrivals = (flights[name].filter(open_ended) for name in (ROUTE[0], "arrivals"))
-        lengths = for_each_pair(starts, arrivals, airports.maybe_miles_along)
+        lengths = for_each_pair(starts, arrivals, miles_along)
         total = pc.replace_with_mask(total, open_ended, lengths)
         left_out = pc.coalesce(left_out, reason(pc.and_(open_ended, pc.is_null(total)), UNKNOWN_AIRPORT))
     far = pc.and_(pc.is_null(left_out), pc.greater(total, pc.multiply(direct, float(DETOUR_FACTOR))))
@@ -137,7 +149,7 @@ def distances(flights: pa.RecordBatch, airports: Airports) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def for_each_pair(starts: pa.Array, others: pa.Array, miles: Callable[[str, str], float | None]) -> pa.Array:
+def for_each_pair(starts: pa.Array, others: pa.Array, miles: Miles) -> pa.Array:
     """A column of miles, asked for once for each pair that occurs."""
     pairs = pc.binary_join_element_wise(starts, others, "\n").dictionary_encode()  # no field has a line feed
     lengths = [None if pair is None else miles(*pair.split("\n")) for pair in pairs.dictionary.to_pylist()]
@@ -152,18 +164,27 @@ def stopovers(flights: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def listed(details: pa.RecordBatch) -> pa.RecordBatch:
-    ones = pa.array([1], pa.int64()).take(pa.array([0] * details.num_rows, pa.int8()))
-    arrays = [details[name] for name in SCHEMA.names[:-1]]
-    return pa.RecordBatch.from_arrays([*arrays, ones], schema=SCHEMA)
+    arrays = [details[name] for name in (*ROUTE_KEYS, *DETAILS)]
+    nothing = [pa.nulls(details.num_rows, kind) for kind in TOTALS.values()]
+    return pa.RecordBatch.from_arrays([*arrays, *nothing], schema=SCHEMA)
 
 
-def counted(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def by_route(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if not batches:
         return
-    groups = (
-        pa.Table.from_batches(batches).group_by(COUNTED, use_threads=False).aggregate([([], "count_all")])
+    fares = group(pa.Table.from_batches(batches), [*ROUTE_KEYS, "totalFare"], [([], "count_all")])
+    fares = fares.append_column("fareSum", pc.multiply(fares["totalFare"], fares["count_all"]))
+    routes = group(
+        fares,
+        ROUTE_KEYS,
+        [("count_all", "sum"), ("fareSum", "sum"), ("totalFare", "list"), ("count_all", "list")],
     )
-    for batch in groups.combine_chunks().to_batches():
-        nothing = [pa.nulls(batch.num_rows, SCHEMA.field(name).type) for name in DETAILS]
-        arrays = [*(batch[name] for name in COUNTED), *nothing, batch["count_all"]]
+    for batch in routes.combine_chunks().to_batches():
+        nothing = [pa.nulls(batch.num_rows, kind) for kind in DETAILS.values()]
+        arrays = [*(batch[name] for name in ROUTE_KEYS), *nothing, *batch.columns[len(ROUTE_KEYS) :]]
         yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def group(table: pa.Table, keys: list[str], aggregates: list[tuple[str | list[str], str]]) -> pa.Table:
+    """In one thread, so that lists of one group have one order."""
+    return table.group_by(keys, use_threads=False).aggregate(aggregates)

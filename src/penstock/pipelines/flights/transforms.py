@@ -1,7 +1,8 @@
 """The four queries as steps from DataFrame to DataFrame; each ends in the `select` that is its contract.
 
 They start from what reduction.py leaves of the table: flights with three or more stopovers (`many`) or longer
-than four times the direct way (`far`), each a row with its details, and all others counted by route and fare.
+than four times the direct way (`far`), each a row with its details, and one row for each route with the fares
+of all its flights (`flights`, `fareSum`, `fares`, `counts`), also by what they were rejected or left out for.
 
 Expressions are SQL: every call of a function in `pyspark.sql.functions` is several round trips to the JVM,
 and together they would cost a warm session more time than some of the queries.
@@ -44,13 +45,12 @@ def durations(flights: DataFrame) -> DataFrame:
 def totals(flights: DataFrame) -> DataFrame:
     """Flights and the sum of their fares, by what they were rejected or left out for."""
     return (
-        flights.selectExpr(
-            "rejected", "left_out_q2", "left_out_q3", "flights", "totalFare * flights AS fares"
-        )
+        flights.where("flights IS NOT NULL OR left_out_q3 IS NOT NULL")
+        .selectExpr("rejected", "left_out_q2", "left_out_q3", "coalesce(flights, 1) AS flights", "fareSum")
         .groupBy("rejected", "left_out_q2", "left_out_q3")
-        .sum("flights", "fares")
+        .sum("flights", "fareSum")
         .selectExpr(
-            "rejected", "left_out_q2", "left_out_q3", "`sum(flights)` AS flights", "`sum(fares)` AS fares"
+            "rejected", "left_out_q2", "left_out_q3", "`sum(flights)` AS flights", "`sum(fareSum)` AS fares"
         )
     )
 
@@ -83,11 +83,13 @@ def fastest(flights: DataFrame) -> DataFrame:
 def expensive(flights: DataFrame, average_fare: float) -> DataFrame:
     """Query 4: average and maximum fare, by route, of the flights above the general average."""
     return (
-        flights.where(f"totalFare > double('{average_fare!r}')")
-        .selectExpr(*ROUTE, "totalFare", "flights", "totalFare * flights AS fares")
+        flights.where("rejected IS NULL AND flights IS NOT NULL")
+        .selectExpr(*ROUTE, "inline(arrays_zip(fares, counts))")
+        .where(f"fares > double('{average_fare!r}')")
+        .selectExpr(*ROUTE, "fares AS fare", "counts AS flights", "fares * counts AS fares")
         .groupBy(*ROUTE)
-        .agg({"fares": "sum", "flights": "sum", "totalFare": "max"})
+        .agg({"fares": "sum", "flights": "sum", "fare": "max"})
         .coalesce(1)
         .sortWithinPartitions(*ROUTE)
-        .selectExpr(*ROUTE, "`sum(fares)` / `sum(flights)` AS avgFare", "`max(totalFare)` AS maxFare")
+        .selectExpr(*ROUTE, "`sum(fares)` / `sum(flights)` AS avgFare", "`max(fare)` AS maxFare")
     )
