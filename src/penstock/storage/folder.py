@@ -140,9 +140,10 @@ class FileStorage:
             if log is not None:
                 log.abandon()
             if self._disk.exists(f"{self.path}/{name}"):
-                self._disk.rename(f"{self.path}/{name}", f"{self.path}/{DELETED_PREFIX}{uuid.uuid4().hex}")
+                aside = f"{self.path}/{DELETED_PREFIX}{uuid.uuid4().hex}"
+                self._disk.rename(f"{self.path}/{name}", aside)
                 self._disk.fsync_dir(self.path)
-                self._remove_deleted()
+                self._remove_folder(aside)  # and no other: its owner may be another thread
         except OSError as error:
             raise os_failure("delete", f"{self.path}/{name}", error) from error
 

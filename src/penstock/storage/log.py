@@ -10,17 +10,18 @@ stays, appends raise, and the next start decides by what is on disk.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.storage import compaction, opening, retention, timestamps
-from penstock.storage.blobs import seal
+from penstock.storage.blobs import seal, unseal
 from penstock.storage.config import MIB, Flush
 from penstock.storage.errors import HalfDoneError, StorageError, os_failure
 from penstock.storage.flush import FlushJob
 from penstock.storage.interface import WriteRun
 from penstock.storage.pending import PendingWrites
+from penstock.storage.producers import ProducerStates
 from penstock.types import ApiError, ErrorCode
-from penstock.wire.batch import NO_PRODUCER_ID, BatchError, iterate_headers
+from penstock.wire.batch import NO_PRODUCER_ID, BatchError, check_batch, iterate_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,44 @@ class PartitionLog:
         if self.error is not None:
             raise StorageError(str(self.error))  # a new one each time: a raised one keeps its callers alive
         base_offset = self.log_end_offset
+        self._queue(batch, header, base_offset, leader_epoch, now_ms)
+        return base_offset
+
+    def append_fetched(self, records: Buffer, *, now_ms: int) -> None:
+        """Queue whole batches from the leader's log, with the offsets and epochs that they have there.
+
+        Offsets may be missing, as compaction leaves it, and never go back. What does not fit, or is
+        damaged, is a StorageError, and then nothing of `records` is queued.
+        """
+        if self.error is not None:
+            raise StorageError(str(self.error))
+        view = memoryview(records)
+        batches = []
+        end = 0
+        next_offset, epoch = self.log_end_offset, self.epochs.latest
+        try:
+            for position, header in iterate_headers(view):
+                batch = view[position : position + header.size]
+                check_batch(batch, position)
+                if header.base_offset < next_offset or header.partition_leader_epoch < epoch:
+                    raise BatchError(
+                        position,
+                        f"offset {header.base_offset} of epoch {header.partition_leader_epoch}"
+                        f" after offset {next_offset} of epoch {epoch}",
+                    )
+                next_offset, epoch = header.next_offset, header.partition_leader_epoch
+                end = position + header.size
+                batches.append((batch, header))
+            if end < len(view):
+                raise BatchError(end, f"{len(view) - end} bytes that are no whole batch")
+        except BatchError as error:
+            raise StorageError(f"{self.name}: what was fetched is damaged: {error}") from error
+        for batch, header in batches:
+            self._queue(batch, header, header.base_offset, header.partition_leader_epoch, now_ms)
+
+    def _queue(
+        self, batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int, now_ms: int
+    ) -> None:
         pending = self._pending
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
@@ -89,7 +128,11 @@ class PartitionLog:
             self.producers.update(header, base_offset, now_ms)
         self._now_ms = now_ms
         self.log_end_offset = base_offset + header.last_offset_delta + 1
-        return base_offset
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """A leader's epoch begins at the end of the log; on disk with the next flush."""
+        if leader_epoch != self.epochs.latest:
+            self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def _roll(self, base_offset: int) -> None:
         first = not self._pending.has_segment
@@ -208,6 +251,7 @@ class PartitionLog:
         if self.error is not None:
             raise StorageError(str(self.error))
         if offset >= self.log_end_offset:
+            self.epochs.truncate_end(offset)  # one that began at the end, and brought nothing
             return
         if offset > self.flushed_end_offset:
             self.flush()  # some of the queue stays, and only the backend finds a place in it
@@ -251,6 +295,24 @@ class PartitionLog:
         )  # should a crash leave nothing else
         self._backend.reset(self.log_start_offset)
         return self.log_start_offset
+
+    def restart_at(self, offset: int) -> None:
+        """Forget everything and begin anew at `offset`: the leader has nothing left of what comes before."""
+        assert self._in_flight is None, "a new beginning waits for the job in flight"
+        if self.error is not None:
+            raise StorageError(str(self.error))
+        self.truncate_to(self.log_start_offset)
+        try:
+            self._backend.remove_blobs([opening.snapshot_name(old) for old in self._snapshots])
+            self._backend.put_blob(opening.LOG_START, seal(offset))
+            self._backend.reset(offset)
+        except OSError as error:
+            self._fail(os_failure("empty", self.name, error))
+            raise StorageError(str(self.error)) from error
+        self.log_start_offset = self.log_end_offset = self.flushed_end_offset = offset
+        self.producers = ProducerStates()  # what they wrote last may be in what we never had
+        self._snapshots = []
+        self._pending = PendingWrites(self._backend.segments())
 
     def delete_records_before(self, offset: int) -> None:
         """Move the log start, durably; segments that lie wholly before it go."""
@@ -309,6 +371,28 @@ class PartitionLog:
         if self._in_flight is None and not self._pending.runs:
             self._roll(self.log_end_offset)
             self.flush()
+
+    # Notes: small things beside the log that its owner must not forget
+
+    def get_note(self, name: str) -> Any:
+        """What was put under the name; None if there is nothing. StorageError if it is damaged."""
+        try:
+            data = self._backend.get_blob(name)
+        except OSError as error:
+            raise os_failure("read", f"{self.name}/{name}", error) from error
+        if data is None:
+            return None
+        note = unseal(data)
+        if note is None:
+            raise StorageError(f"{name} of {self.name} is damaged")
+        return note
+
+    def put_note(self, name: str, note: Any) -> None:
+        """Durable when it returns."""
+        try:
+            self._backend.put_blob(name, seal(note))
+        except OSError as error:
+            raise os_failure("write", f"{self.name}/{name}", error) from error
 
     # Compaction
 

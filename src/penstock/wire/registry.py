@@ -31,6 +31,10 @@ class Handler:
     advertised_from: int
     function: Callable[..., Any]
     decoder: Decoder | None = None
+    between_nodes: bool = False
+    """Served, and not told to clients."""
+    forwarded: bool = False
+    """A matter of the active controller: on other nodes the request is sent on."""
 
     def codec(self, version: int) -> MessageCodec:
         return load_codec(self.key, version, self.versions)
@@ -53,25 +57,35 @@ def api(
     *,
     advertised_from: int | None = None,
     decoder: Decoder | None = None,
+    between_nodes: bool = False,
+    forwarded: bool = False,
 ) -> Callable[[Callable[..., Any]], Handler]:
     """Make a function the handler of API `key` in versions `first` to `last`."""
 
     def decorate(function: Callable[..., Any]) -> Handler:
         oldest = first if advertised_from is None else advertised_from
-        return Handler(key, range(first, last + 1), oldest, function, decoder)
+        return Handler(key, range(first, last + 1), oldest, function, decoder, between_nodes, forwarded)
 
     return decorate
 
 
 class Registry:
+    """By key; a key that nodes use among themselves in later versions than clients has a handler for each."""
+
     def __init__(self, handlers: Iterable[Handler]) -> None:
         self._handlers: dict[int, Handler] = {}
+        self._between_nodes: dict[int, Handler] = {}
         for handler in handlers:
-            if handler.key in self._handlers:
+            table = self._between_nodes if handler.between_nodes else self._handlers
+            if handler.key in table:
                 raise ValueError(f"two handlers for API {handler.key}")
-            self._handlers[handler.key] = handler
+            table[handler.key] = handler
 
-    def find(self, key: int) -> Handler | None:
+    def find(self, key: int, version: int | None = None) -> Handler | None:
+        """The handler of an API, if possible one that serves the version."""
+        internal = self._between_nodes.get(key)
+        if internal is not None and version in internal.versions:
+            return internal
         return self._handlers.get(key)
 
     def __iter__(self) -> Iterator[Handler]:

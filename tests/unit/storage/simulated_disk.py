@@ -90,6 +90,13 @@ class SimulatedDisk(Disk):
         self.calls_left = None
         self._settle(self.root, choice)
 
+    def kill_process(self) -> None:
+        """The process that uses the disk ends here; what it wrote stays, what it began does not happen."""
+        for fd in list(self._open):
+            self.close(fd)
+        self.delayed.clear()
+        self.calls_left = None
+
     def _settle(self, folder: Folder, choice: random.Random) -> None:
         names = dict(folder.synced)
         if choice.random() < 0.5:  # the journal got through

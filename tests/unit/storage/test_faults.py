@@ -241,3 +241,70 @@ def test_reads_stay_whole_while_a_job_is_in_flight(tmp_path: Path) -> None:
     data = log.read(0, 1 << 20, end_offset=ALL)
     assert [header.base_offset for _, header in iterate_headers(data)] == [0, 1, 2]
     storage.close()
+
+
+def test_crash_at_every_change_of_a_new_beginning(tmp_path: Path) -> None:
+    """Either the log is as it was, or a part of that, or it is empty, and then it goes on at its end."""
+
+    def filled(path: Path, disk: CrashingDisk) -> tuple[FileStorage, PartitionLog]:
+        storage, log = open_log(path, disk, small_config(segment_bytes=400))
+        for at in range(8):
+            data = batch([b"x" * 100], producer_id=1, producer_epoch=0, base_sequence=at)
+            append_flushed(log, data, leader_epoch=at // 4)
+        log.delete_records_before(2)
+        return storage, log
+
+    disk = CrashingDisk()
+    storage, log = filled(tmp_path / "whole", disk)
+    before = disk.changes
+    log.restart_at(50)
+    total = disk.changes - before
+    storage.close()
+    assert total > 5
+    for crash_at in range(total):
+        disk = CrashingDisk()
+        storage, log = filled(tmp_path / str(crash_at), disk)
+        disk.changes_left = crash_at
+        with pytest.raises(CrashError):
+            log.restart_at(50)
+        disk.changes_left = None
+        log.abandon()
+        storage.close()
+        storage, log = open_log(tmp_path / str(crash_at), CrashingDisk(), small_config(segment_bytes=400))
+        if log.log_end_offset <= 8:
+            assert [at for at in offsets(log) if at >= 2] == list(range(2, log.log_end_offset))
+        else:
+            assert (log.log_start_offset, log.log_end_offset, offsets(log)) == (50, 50, [])
+        log.restart_at(50)
+        assert append_flushed(log, batch(), leader_epoch=2) == 50
+        storage.close()
+
+
+def test_a_new_beginning_that_fails_turns_the_log_read_only(tmp_path: Path) -> None:
+    disk = SyncFails()
+    storage, log = open_log(tmp_path, disk)
+    append_flushed(log, batch())
+    log.truncate_to(0)
+    disk.failing = True
+    with pytest.raises(StorageError, match="cannot empty t-0: Input/output error; t-0 is read-only"):
+        log.restart_at(5)
+    with pytest.raises(StorageError, match="read-only"):
+        append(log, batch())
+    disk.failing = False
+    storage.close()
+
+
+def test_a_note_that_is_damaged_or_not_written(tmp_path: Path) -> None:
+    disk = SyncFails()
+    storage, log = open_log(tmp_path, disk)
+    log.put_note("a-note", {"epoch": 7})
+    disk.failing = True
+    with pytest.raises(StorageError, match="cannot write t-0/a-note: Input/output error"):
+        log.put_note("a-note", {"epoch": 8})
+    disk.failing = False
+    assert log.get_note("a-note") == {"epoch": 7}
+    path = tmp_path / "t-0" / "a-note"
+    path.write_bytes(path.read_bytes().replace(b"7", b"9"))
+    with pytest.raises(StorageError, match="a-note of t-0 is damaged"):
+        log.get_note("a-note")
+    storage.close()

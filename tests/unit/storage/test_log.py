@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.storage import LogConfig, PartitionLog, Storage, StorageError
+from penstock.storage import LogConfig, MemoryStorage, PartitionLog, Storage, StorageError
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.batch import check_batch, iterate_headers, read_header, with_log_append_time
 from penstock.wire.records import Record, decode_records, encode_batch
@@ -339,3 +339,190 @@ def test_the_batch_is_not_copied_before_the_flush(storage: Storage) -> None:
     assert rest.obj is data
     job.run()
     log.finish_flush(job)
+
+
+# Following a leader
+
+
+def leaders_log(*epochs: int, **fields: int) -> PartitionLog:
+    """Two records in a batch for each epoch, in memory and flushed."""
+    log = open_log(MemoryStorage(OTHER_ID))
+    for at, epoch in enumerate(epochs):
+        sequence = {"base_sequence": 2 * at} if fields else {}
+        append(log, batch([b"%d" % at, b"x"], **fields, **sequence), leader_epoch=epoch)
+    log.flush()
+    return log
+
+
+def everything(log: PartitionLog, offset: int = 0) -> bytes:
+    return b"".join(bytes(data) for _, data in log.batches(offset, ALL))
+
+
+def test_what_is_fetched_is_the_leaders_log_byte_for_byte(storage: Storage) -> None:
+    leader = leaders_log(0, 0, 3, 5, producer_id=9, producer_epoch=0)
+    log = open_log(storage, small_config(segment_bytes=150))
+    log.append_fetched(everything(leader), now_ms=NOW_MS)
+    assert (log.log_end_offset, log.flushed_end_offset) == (8, 0)
+    assert everything(log) == b"", "nothing is served from the queue"
+    log.flush()
+    for _ in range(2):
+        assert everything(log) == everything(leader)
+        assert log.epochs.entries == leader.epochs.entries == [(0, 0), (3, 4), (5, 6)]
+        state = log.producers.get(9)
+        assert state is not None
+        assert (state.batches[-1].last_offset, state.batches[-1].last_sequence) == (7, 7)
+        log.close()
+        log = open_log(storage, small_config(segment_bytes=150))
+
+
+def test_what_is_fetched_may_come_in_pieces(storage: Storage) -> None:
+    leader = leaders_log(0, 1, 2)
+    log = open_log(storage)
+    while log.log_end_offset < 6:
+        log.append_fetched(leader.read(log.log_end_offset, 1, end_offset=ALL), now_ms=NOW_MS)
+        log.flush()
+    assert everything(log) == everything(leader)
+
+
+def test_offsets_that_compaction_took_stay_missing(storage: Storage) -> None:
+    leader = leaders_log(0, 1, 2, 2)
+    first, _, _, last = (bytes(data) for _, data in leader.batches(0, ALL))
+    log = open_log(storage)
+    log.append_fetched(first + last, now_ms=NOW_MS)
+    log.flush()
+    for _ in range(2):
+        assert offsets(log) == [0, 6]
+        assert offsets(log, 3) == [6]
+        assert (log.log_end_offset, log.epochs.entries) == (8, [(0, 0), (2, 6)])
+        assert append_flushed(log, batch(), leader_epoch=3) == 8
+        log.truncate_to(8)
+        log.close()
+        log = open_log(storage)
+
+
+def test_a_log_may_begin_with_a_gap(storage: Storage) -> None:
+    leader = leaders_log(4, 4, 4)
+    log = open_log(storage)
+    log.append_fetched(everything(leader, 2), now_ms=NOW_MS)
+    log.flush()
+    for _ in range(2):
+        assert (log.log_end_offset, offsets(log), log.epochs.latest) == (6, [2, 4], 4)
+        log.close()
+        log = open_log(storage)
+
+
+def test_what_does_not_fit_is_refused_as_a_whole(storage: Storage) -> None:
+    leader = leaders_log(0, 2, 3)
+    batches = [bytes(data) for _, data in leader.batches(0, ALL)]
+    log = open_log(storage)
+    log.append_fetched(b"".join(batches[:2]), now_ms=NOW_MS)
+    log.flush()
+    damaged = bytearray(batches[2])
+    damaged[-1] ^= 1
+    (older,) = (bytes(data) for _, data in leaders_log(1, 1, 1).batches(4, ALL))
+    for wrong in (
+        batches[1],  # it is there
+        batches[2] + batches[2],  # twice
+        older,  # of an epoch before the last
+        bytes(damaged),
+        batches[2][:-1],
+        b"nonsense",
+    ):
+        with pytest.raises(StorageError, match="t-0: what was fetched is damaged"):
+            log.append_fetched(wrong, now_ms=NOW_MS)
+        assert (log.log_end_offset, log.epochs.latest, log.error) == (4, 2, None)
+    log.append_fetched(batches[2], now_ms=NOW_MS)
+    log.flush()
+    assert everything(log) == everything(leader)
+
+
+def test_nothing_is_fetched_into_a_closed_log(storage: Storage) -> None:
+    leader = leaders_log(0)
+    log = open_log(storage)
+    log.close()
+    with pytest.raises(StorageError, match="t-0 is closed"):
+        log.append_fetched(everything(leader), now_ms=NOW_MS)
+    with pytest.raises(StorageError, match="t-0 is closed"):
+        log.restart_at(5)
+
+
+def test_an_epoch_begins_before_its_first_record(storage: Storage) -> None:
+    log = open_log(storage)
+    append_flushed(log, batch([b"a", b"b"]), leader_epoch=1)
+    log.begin_epoch(1)
+    assert log.take_flush() is None, "it had begun"
+    log.begin_epoch(4)
+    assert log.epochs.entries == [(1, 0), (4, 2)]
+    log.flush()
+    assert log.epochs.end_offset(1, log.log_end_offset) == (1, 2)
+    log.close()
+    log = open_log(storage)
+    assert log.epochs.entries == [(1, 0), (4, 2)]
+    log.begin_epoch(5)
+    assert log.epochs.entries == [(1, 0), (5, 2)], "an epoch that brought nothing is forgotten"
+    append_flushed(log, batch(), leader_epoch=5)
+    with pytest.raises(ValueError, match="leader epoch 3 after 5"):
+        log.begin_epoch(3)
+
+
+def test_truncation_takes_an_epoch_that_brought_nothing(storage: Storage) -> None:
+    """A follower that led for a moment must be able to take records of an earlier epoch from its leader."""
+    leader = leaders_log(1, 2)
+    log = open_log(storage)
+    log.append_fetched(leader.read(0, 1, end_offset=ALL), now_ms=NOW_MS)
+    log.begin_epoch(3)
+    log.flush()
+    with pytest.raises(StorageError, match="after offset 2 of epoch 3"):
+        log.append_fetched(everything(leader, 2), now_ms=NOW_MS)
+    log.truncate_to(2)
+    assert log.epochs.latest == 1
+    log.append_fetched(everything(leader, 2), now_ms=NOW_MS)
+    log.flush()
+    assert everything(log) == everything(leader)
+
+
+@pytest.mark.parametrize("new_start", [3, 50])
+def test_a_log_begins_anew(storage: Storage, new_start: int) -> None:
+    log = open_log(storage, small_config(segment_bytes=150))
+    for at in range(8):
+        data = batch(producer_id=9, producer_epoch=0, base_sequence=at)
+        append_flushed(log, data, leader_epoch=at // 4)
+    log.delete_records_before(2)
+    log.restart_at(new_start)
+    for _ in range(2):
+        assert (log.log_start_offset, log.flushed_end_offset, log.log_end_offset) == (new_start,) * 3
+        assert (offsets(log, new_start), log.epochs.latest, log.producers.get(9)) == ([], -1, None)
+        log.flush()
+        log.close()
+        log = open_log(storage, small_config(segment_bytes=150))
+        assert log.recovery == []
+    append_flushed(log, batch(), leader_epoch=7)
+    assert (offsets(log, new_start), log.epochs.entries) == ([new_start], [(7, new_start)])
+
+
+def test_an_empty_log_begins_anew(storage: Storage) -> None:
+    log = open_log(storage)
+    log.begin_epoch(3)
+    log.restart_at(10)
+    assert log.epochs.latest == -1
+    assert append_flushed(log, batch(), leader_epoch=5) == 10
+    log.close()
+    log = open_log(storage)
+    assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (10, 11, [(5, 10)])
+
+
+def test_notes_beside_the_log(storage: Storage) -> None:
+    log = open_log(storage)
+    assert log.get_note("a-note") is None
+    append_flushed(log, batch())
+    log.put_note("a-note", {"epoch": 7, "names": ["x"]})
+    log.put_note("another", 1)
+    log.put_note("a-note", {"epoch": 8})
+    for _ in range(2):
+        assert (log.get_note("a-note"), log.get_note("another")) == ({"epoch": 8}, 1)
+        assert offsets(log) == [0]
+        log.close()
+        log = open_log(storage)
+        assert log.recovery == []
+    log.restart_at(5)
+    assert log.get_note("another") == 1, "it is not a part of the log"

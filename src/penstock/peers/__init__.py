@@ -1,0 +1,1 @@
+"""Connections from a node to the other nodes of its cluster."""
