@@ -14,7 +14,7 @@ from penstock.metadata.configs import (
     is_internal,
     topic_defaults_from_broker,
 )
-from penstock.metadata.image import MetadataImage, ResourceType
+from penstock.metadata.image import MetadataImage, ResourceType, TopicImage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +54,7 @@ class ConfigEntry(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Cached:
     inputs: tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str]]
+    topic: TopicImage
     replication_factor: int
     config: TopicConfig
 
@@ -75,25 +76,29 @@ class ConfigLayers:
     def topic(self, image: MetadataImage, name: str) -> TopicConfig:
         """The values in force for a topic, which need not exist; computed again only after a change."""
         topic = image.topics.get(name)
-        replication_factor = topic.replication_factor if topic is not None else 1
+        cached = self._cache.get(name)
+        if cached is not None and cached.topic is topic:
+            replication_factor = cached.replication_factor
+        else:  # to be counted over all its partitions
+            replication_factor = topic.replication_factor if topic is not None else 1
         inputs = (
             image.configs(ResourceType.TOPIC, name),
             image.configs(ResourceType.BROKER, self._node),
             image.configs(ResourceType.BROKER, CLUSTER_DEFAULT),
         )
-        cached = self._cache.get(name)
         if cached is not None and cached.is_from(inputs, replication_factor):
-            return cached.config
-        config = effective_topic_config(
-            inputs[0],
-            *(layer.values for layer in self.defaults(image)),
-            replication_factor=replication_factor,
-            internal=is_internal(name),
-        )
+            config = cached.config
+        else:
+            config = effective_topic_config(
+                inputs[0],
+                *(layer.values for layer in self.defaults(image)),
+                replication_factor=replication_factor,
+                internal=is_internal(name),
+            )
         if topic is not None:
             if len(self._cache) > 2 * len(image.topics) + 100:
                 self._cache.clear()  # mostly topics that are gone
-            self._cache[name] = _Cached(inputs, replication_factor, config)
+            self._cache[name] = _Cached(inputs, topic, replication_factor, config)
         return config
 
     def defaults(self, image: MetadataImage) -> list[Layer]:

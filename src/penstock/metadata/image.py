@@ -14,9 +14,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.metadata.records import (
+    BootstrappedRecord,
+    ClusterRecord,
     ConfigRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
+    LeaderChangeRecord,
     MetadataRecord,
     MetadataRecordError,
     NewLeaderEpochsRecord,
@@ -25,9 +28,11 @@ from penstock.metadata.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    ShutdownBrokerRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    VotersRecord,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_LEVEL = 1
 """The newest level of the metadata log that this code reads and writes."""
+
+NO_LEADER = -1
 
 _NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 
@@ -63,14 +70,48 @@ class BrokerImage:
     incarnation: UUID
     storage_id: UUID
     fenced: bool
+    stopping: bool = False
+
+    @property
+    def electable(self) -> bool:
+        """Whether it may become a leader, join an in-sync set and hold new replicas (KIP-841)."""
+        return not self.fenced and not self.stopping
 
 
 class PartitionImage(NamedTuple):
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
+    """The preferred leader first. During a reassignment the target, then the replicas on their way out."""
     isr: tuple[int, ...]
     partition_epoch: int
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    unclean: bool = False
+    """The only in-sync replica may have lost committed data; nobody has led since."""
+
+    @property
+    def original(self) -> tuple[int, ...]:
+        """The replicas as they were before the reassignment under way, if there is one."""
+        return tuple(each for each in self.replicas if each not in self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas as they will be when the reassignment under way is complete."""
+        return tuple(each for each in self.replicas if each not in self.removing)
+
+
+def changed(old: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
+    return PartitionImage(
+        old.leader if record.leader is None else record.leader,
+        old.leader_epoch if record.leader_epoch is None else record.leader_epoch,
+        old.replicas if record.replicas is None else record.replicas,
+        old.isr if record.isr is None else record.isr,
+        record.partition_epoch,
+        old.adding if record.adding is None else record.adding,
+        old.removing if record.removing is None else record.removing,
+        old.unclean if record.unclean is None else record.unclean,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +122,11 @@ class TopicImage:
 
     @property
     def replication_factor(self) -> int:
-        first = self.partitions.get(0)
-        return len(first.replicas) if first is not None else 1
+        """That of the least replicated partition; replicas that are still being added do not count.
+
+        The default of min.insync.replicas follows from it, and must not rise before they have joined.
+        """
+        return min((len(each.replicas) - len(each.adding) for each in self.partitions.values()), default=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +137,7 @@ class MetadataImage:
     overrides: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    cluster_id: str | None = None
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
@@ -103,7 +148,11 @@ class MetadataImage:
         return self.overrides.get(ConfigResource(resource_type, name), _NO_OVERRIDES)
 
     def live_brokers(self) -> list[BrokerImage]:
+        """Those that clients are told of."""
         return sorted((each for each in self.brokers.values() if not each.fenced), key=lambda each: each.id)
+
+    def electable_brokers(self) -> list[BrokerImage]:
+        return [broker for broker in self.live_brokers() if broker.electable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +160,8 @@ class MetadataDelta:
     """What one batch changed. Topics by name; `deleted` holds their last images, the others the new ones.
 
     A topic that was deleted and created again in one batch is in both. `configs` names the topics and
-    brokers whose configs changed; configs of a broker are defaults of all topics, so these come with it.
+    brokers whose configs changed; configs of a broker are defaults of all topics, so these come with it, and
+    a replication factor is where the default of min.insync.replicas comes from.
     """
 
     created: Mapping[str, TopicImage]
@@ -130,6 +180,7 @@ class ImageDraft:
         self._overrides = dict(image.overrides)
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
+        self._cluster_id = image.cluster_id
         # Copies made by this draft, which it may go on changing.
         self._own_partitions: dict[str, dict[int, PartitionImage]] = {}
         self._own_overrides: dict[ConfigResource, dict[str, str]] = {}
@@ -138,7 +189,7 @@ class ImageDraft:
     def finish(self) -> tuple[MetadataImage, MetadataDelta]:
         image = MetadataImage(
             self._brokers, self._topics, self._topic_names,
-            self._overrides, self._features, self._next_producer_id,
+            self._overrides, self._features, self._next_producer_id, self._cluster_id,
         )  # fmt: skip
         return image, self._delta(image)
 
@@ -165,6 +216,10 @@ class ImageDraft:
         if any(resource.resource_type == ResourceType.BROKER for resource in self._own_overrides):
             for name in image.topics:
                 yield ConfigResource(ResourceType.TOPIC, name)
+        for name in self._own_partitions:
+            old, new = self._before.topics.get(name), image.topics.get(name)
+            if old is not None and new is not None and old.replication_factor != new.replication_factor:
+                yield ConfigResource(ResourceType.TOPIC, name)
 
     def apply(self, record: MetadataRecord) -> None:
         _APPLY[type(record)](self, record)
@@ -176,6 +231,11 @@ class ImageDraft:
                 f" this Penstock knows {METADATA_VERSION} up to {METADATA_VERSION_LEVEL}"
             )
         self._features[record.name] = record.level
+
+    def _name_cluster(self, record: ClusterRecord) -> None:
+        if self._cluster_id not in (None, record.cluster_id):
+            raise MetadataRecordError(f"cluster {self._cluster_id} cannot become {record.cluster_id}")
+        self._cluster_id = record.cluster_id
 
     def _register(self, record: RegisterBrokerRecord) -> None:
         self._touched_brokers.add(record.broker_id)
@@ -193,6 +253,9 @@ class ImageDraft:
 
     def _unfence(self, record: UnfenceBrokerRecord) -> None:
         self._brokers[record.broker_id] = replace(self._broker(record), fenced=False)
+
+    def _shut_down(self, record: ShutdownBrokerRecord) -> None:
+        self._brokers[record.broker_id] = replace(self._broker(record), stopping=True)
 
     def _add_topic(self, record: TopicRecord) -> None:
         if record.name in self._topics or record.topic_id in self._topic_names:
@@ -215,29 +278,24 @@ class ImageDraft:
         if record.partition in partitions:
             raise MetadataRecordError(f"partition {record.partition} of {record.topic_id} is created twice")
         partitions[record.partition] = PartitionImage(
-            record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch
-        )
+            record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch,
+            record.adding or (), record.removing or (), record.unclean or False,
+        )  # fmt: skip
 
     def _change_partition(self, record: PartitionChangeRecord) -> None:
         partitions = self._partitions(record.topic_id)
         old = partitions.get(record.partition)
         if old is None:
             raise MetadataRecordError(f"partition {record.partition} of {record.topic_id} does not exist")
-        partitions[record.partition] = PartitionImage(
-            old.leader if record.leader is None else record.leader,
-            old.leader_epoch if record.leader_epoch is None else record.leader_epoch,
-            old.replicas if record.replicas is None else record.replicas,
-            old.isr if record.isr is None else record.isr,
-            record.partition_epoch,
-        )
+        partitions[record.partition] = changed(old, record)
 
     def _begin_epochs(self, record: NewLeaderEpochsRecord) -> None:
         for topic in list(self._topics.values()):
             for index, old in topic.partitions.items():
                 if old.leader == record.leader:
                     # The same keys, so that the loop may go on over a draft's own copy.
-                    self._partitions(topic.topic_id)[index] = PartitionImage(
-                        old.leader, old.leader_epoch + 1, old.replicas, old.isr, old.partition_epoch + 1
+                    self._partitions(topic.topic_id)[index] = old._replace(
+                        leader_epoch=old.leader_epoch + 1, partition_epoch=old.partition_epoch + 1
                     )
 
     def _set_config(self, record: ConfigRecord) -> None:
@@ -257,8 +315,12 @@ class ImageDraft:
     def _take_producer_ids(self, record: ProducerIdsRecord) -> None:
         self._next_producer_id = max(self._next_producer_id, record.next_producer_id)
 
+    def _pass_over(self, record: LeaderChangeRecord | VotersRecord | BootstrappedRecord) -> None:
+        """What concerns the quorum alone."""
+
     def _broker(
-        self, record: UnregisterBrokerRecord | FenceBrokerRecord | UnfenceBrokerRecord
+        self,
+        record: UnregisterBrokerRecord | FenceBrokerRecord | UnfenceBrokerRecord | ShutdownBrokerRecord,
     ) -> BrokerImage:
         broker = self._brokers.get(record.broker_id)
         if broker is None or broker.epoch != record.broker_epoch:
@@ -283,10 +345,12 @@ class ImageDraft:
 
 _APPLY: Mapping[type, Callable[[ImageDraft, Any], None]] = {
     FeatureLevelRecord: ImageDraft._set_feature,
+    ClusterRecord: ImageDraft._name_cluster,
     RegisterBrokerRecord: ImageDraft._register,
     UnregisterBrokerRecord: ImageDraft._unregister,
     FenceBrokerRecord: ImageDraft._fence,
     UnfenceBrokerRecord: ImageDraft._unfence,
+    ShutdownBrokerRecord: ImageDraft._shut_down,
     TopicRecord: ImageDraft._add_topic,
     RemoveTopicRecord: ImageDraft._remove_topic,
     PartitionRecord: ImageDraft._add_partition,
@@ -294,4 +358,7 @@ _APPLY: Mapping[type, Callable[[ImageDraft, Any], None]] = {
     NewLeaderEpochsRecord: ImageDraft._begin_epochs,
     ConfigRecord: ImageDraft._set_config,
     ProducerIdsRecord: ImageDraft._take_producer_ids,
+    LeaderChangeRecord: ImageDraft._pass_over,
+    VotersRecord: ImageDraft._pass_over,
+    BootstrappedRecord: ImageDraft._pass_over,
 }

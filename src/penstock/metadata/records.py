@@ -5,7 +5,8 @@ its type and version first, so that a person can read a metadata log with nothin
 
     {"type":"Topic","version":0,"name":"orders","topic_id":"5c5f…"}
 
-Fields that may be absent are left out when they are None. What comes back from a log is checked field by
+Fields that may be absent are left out when they are None. A `cause` says to the reader of the cluster log why
+a change was made; nothing is decided by it. What comes back from a log is checked field by
 field: an unknown type, a newer version or a wrong field is an error with a clear line, never a guess.
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Ids = tuple[int, ...]
+Texts = tuple[str, ...]
 
 
 class MetadataRecordError(Exception):
@@ -36,6 +38,13 @@ class FeatureLevelRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """The identity of the cluster, written once, when it is bootstrapped."""
+
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterBrokerRecord:
     """A process took its place as a broker. It is fenced until an UnfenceBrokerRecord."""
 
@@ -46,6 +55,7 @@ class RegisterBrokerRecord:
     host: str
     port: int
     rack: str | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +68,20 @@ class UnregisterBrokerRecord:
 class FenceBrokerRecord:
     broker_id: int
     broker_epoch: int
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UnfenceBrokerRecord:
+    broker_id: int
+    broker_epoch: int
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownBrokerRecord:
+    """The broker is about to stop in good order: it serves what it leads and is elected no more."""
+
     broker_id: int
     broker_epoch: int
 
@@ -86,13 +106,22 @@ class PartitionRecord:
     replicas: Ids
     isr: Ids
     leader: int
+    """-1 if there is none."""
     leader_epoch: int
     partition_epoch: int
+    adding: Ids | None = None
+    removing: Ids | None = None
+    unclean: bool | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChangeRecord:
-    """What changed in a partition; None stands for what did not. Each change has its partition epoch."""
+    """What changed in a partition; None stands for what did not. Each change has its partition epoch.
+
+    `adding` and `removing` are replicas on their way in and out; `unclean` is set while the only in-sync
+    replica is one that may have lost committed data.
+    """
 
     topic_id: UUID
     partition: int
@@ -101,6 +130,10 @@ class PartitionChangeRecord:
     leader_epoch: int | None = None
     isr: Ids | None = None
     replicas: Ids | None = None
+    adding: Ids | None = None
+    removing: Ids | None = None
+    unclean: bool | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +165,34 @@ class ProducerIdsRecord:
     next_producer_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderChangeRecord:
+    """The first entry of each epoch of the quorum: who leads it. Changes nothing in the image."""
+
+    leader_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class VotersRecord:
+    """Who votes in the quorum from here on: nodes, and their data folders' identities in the same order."""
+
+    node_ids: Ids
+    storage_ids: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrappedRecord:
+    """All that a new cluster begins with comes before this."""
+
+
 MetadataRecord = (
     FeatureLevelRecord
+    | ClusterRecord
     | RegisterBrokerRecord
     | UnregisterBrokerRecord
     | FenceBrokerRecord
     | UnfenceBrokerRecord
+    | ShutdownBrokerRecord
     | TopicRecord
     | RemoveTopicRecord
     | PartitionRecord
@@ -145,12 +200,21 @@ MetadataRecord = (
     | NewLeaderEpochsRecord
     | ConfigRecord
     | ProducerIdsRecord
+    | LeaderChangeRecord
+    | VotersRecord
+    | BootstrappedRecord
 )
 
 
 def _integers(value: list[object]) -> Ids:
     if not all(type(item) is int for item in value):
         raise ValueError("is not a list of integers")
+    return tuple(value)  # type: ignore[arg-type]  # checked just now
+
+
+def _texts(value: list[object]) -> Texts:
+    if not all(type(item) is str for item in value):
+        raise ValueError("is not a list of strings")
     return tuple(value)  # type: ignore[arg-type]  # checked just now
 
 
@@ -161,7 +225,14 @@ class _Form(NamedTuple):
     convert: Callable[[Any], object] | None = None
 
 
-_FORMS = {"int": _Form(int), "str": _Form(str), "UUID": _Form(str, UUID), "Ids": _Form(list, _integers)}
+_FORMS = {
+    "int": _Form(int),
+    "bool": _Form(bool),
+    "str": _Form(str),
+    "UUID": _Form(str, UUID),
+    "Ids": _Form(list, _integers),
+    "Texts": _Form(list, _texts),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +257,12 @@ def _schema(record_type: type, version: int = 0) -> _Schema:
 
 _SCHEMAS: tuple[_Schema, ...] = (
     _schema(FeatureLevelRecord),
+    _schema(ClusterRecord),
     _schema(RegisterBrokerRecord),
     _schema(UnregisterBrokerRecord),
     _schema(FenceBrokerRecord),
     _schema(UnfenceBrokerRecord),
+    _schema(ShutdownBrokerRecord),
     _schema(TopicRecord),
     _schema(RemoveTopicRecord),
     _schema(PartitionRecord),
@@ -197,6 +270,9 @@ _SCHEMAS: tuple[_Schema, ...] = (
     _schema(NewLeaderEpochsRecord),
     _schema(ConfigRecord),
     _schema(ProducerIdsRecord),
+    _schema(LeaderChangeRecord),
+    _schema(VotersRecord),
+    _schema(BootstrappedRecord),
 )
 _BY_TYPE = {schema.record_type: schema for schema in _SCHEMAS}
 _BY_NAME = {schema.name: schema for schema in _SCHEMAS}

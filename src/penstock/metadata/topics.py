@@ -61,7 +61,7 @@ def create_topics(
     allow_internal: bool = False,
 ) -> Decision:
     """`topic_ids` are fresh random ids, one for each topic asked for."""
-    brokers = image.live_brokers()
+    brokers = image.electable_brokers()
     asked = Counter(topic.name for topic in topics)
     taken = {collision_key(name): name for name in image.topics}
     budget = PARTITIONS_PER_REQUEST_MAX
@@ -132,7 +132,7 @@ def create_partitions(image: MetadataImage, requests: Sequence[NewPartitions]) -
             if asked[request.topic] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
             topic = _growable(image, request)
-            replicas = replicas_of_added(request, topic, image.live_brokers(), budget=budget)
+            replicas = replicas_of_added(request, topic, image.electable_brokers(), budget=budget)
         except ApiError as error:
             outcomes.append(TopicOutcome(request.topic, error=error))
             continue

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from uuid import UUID
 
 import pytest
 
@@ -14,7 +15,7 @@ from penstock.metadata.configs import (
     effective_topic_config,
 )
 from penstock.metadata.image import ResourceType
-from penstock.metadata.records import ConfigRecord
+from penstock.metadata.records import ConfigRecord, PartitionChangeRecord
 from penstock.types import ApiError, ErrorCode
 from tests.unit.metadata.builders import apply, cluster, with_topic
 
@@ -146,6 +147,19 @@ def test_a_config_is_computed_again_only_after_a_change() -> None:
     assert layers.topic(changed, "a").retention_ms == 9
     changed, _ = apply(changed, [ConfigRecord(ResourceType.BROKER, "", "log.roll.ms", "7")])
     assert layers.topic(changed, "a").segment_ms == 7
+
+
+def test_the_default_minimum_follows_the_topics_own_replication_factor() -> None:
+    layers = ConfigLayers(1, {})
+    image = with_topic(cluster(5), "a", replicas=(1, 2, 3))
+    assert layers.topic(image, "a").min_insync_replicas == 2
+    image, _ = apply(
+        image, [PartitionChangeRecord(UUID(int=1), 0, 1, replicas=(1, 2, 3, 4, 5), adding=(4, 5))]
+    )
+    assert layers.topic(image, "a").min_insync_replicas == 2  # until they have joined
+    image, _ = apply(image, [PartitionChangeRecord(UUID(int=1), 0, 2, isr=(1, 2, 3, 4, 5), adding=())])
+    assert layers.topic(image, "a").min_insync_replicas == 3
+    assert ConfigLayers(1, {"min.insync.replicas": "1"}).topic(image, "a").min_insync_replicas == 1
 
 
 def test_a_description_says_where_each_value_comes_from() -> None:

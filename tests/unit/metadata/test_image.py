@@ -6,18 +6,23 @@ import pytest
 
 from penstock.metadata.image import ConfigResource, ImageDraft, MetadataImage, ResourceType
 from penstock.metadata.records import (
+    BootstrappedRecord,
+    ClusterRecord,
     ConfigRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
+    LeaderChangeRecord,
     MetadataRecord,
     MetadataRecordError,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
+    ShutdownBrokerRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    VotersRecord,
 )
 from tests.unit.metadata.builders import apply, cluster, registration, with_topic
 
@@ -116,6 +121,42 @@ def test_a_broker_is_fenced_until_it_is_unfenced() -> None:
 def test_producer_ids_never_go_back() -> None:
     image, _ = apply(MetadataImage(), [ProducerIdsRecord(1, 2000), ProducerIdsRecord(2, 1000)])
     assert image.next_producer_id == 2000
+
+
+def test_a_stopping_broker_serves_and_is_not_electable() -> None:
+    image, delta = apply(cluster(2), [ShutdownBrokerRecord(2, 0)])
+    assert [broker.id for broker in image.live_brokers()] == [1, 2]
+    assert [broker.id for broker in image.electable_brokers()] == [1]
+    assert delta.brokers == {2}
+    image, _ = apply(image, [registration(2, epoch=5), UnfenceBrokerRecord(2, 5)])
+    assert [broker.id for broker in image.electable_brokers()] == [1, 2]
+
+
+def test_records_of_the_quorum_change_nothing() -> None:
+    before = with_topic(cluster(), "a")
+    records = [LeaderChangeRecord(1), VotersRecord((1,), ("x",)), BootstrappedRecord()]
+    after, delta = apply(before, records)
+    assert after == before
+    assert (delta.changed, delta.brokers) == ({}, frozenset())
+
+
+def test_a_cluster_keeps_its_id() -> None:
+    image, _ = apply(MetadataImage(), [ClusterRecord("one")])
+    image, _ = apply(image, [ClusterRecord("one"), registration(1)])
+    assert image.cluster_id == "one"
+    with pytest.raises(MetadataRecordError, match="cluster one cannot become two"):
+        apply(image, [ClusterRecord("two")])
+
+
+def test_the_least_replicated_partition_gives_the_replication_factor() -> None:
+    image = with_topic(cluster(3), "a", replicas=(1, 2, 3))
+    image, _ = apply(image, [partition(A, 1)])
+    assert image.topics["a"].replication_factor == 1
+    image, delta = apply(image, [PartitionChangeRecord(A, 1, 1, replicas=(1, 2, 3), adding=(2, 3))])
+    assert (image.topics["a"].replication_factor, delta.configs) == (1, frozenset())
+    image, delta = apply(image, [PartitionChangeRecord(A, 1, 2, adding=())])
+    assert image.topics["a"].replication_factor == 3
+    assert delta.configs == {ConfigResource(ResourceType.TOPIC, "a")}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import json
+from typing import get_args
 from uuid import UUID
 
 import pytest
@@ -13,40 +15,26 @@ from penstock.metadata.records import MetadataRecordError, TopicRecord, decode, 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=5).map(tuple)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-OPTIONAL_TEXT = st.none() | TEXT
 
-EVERY_RECORD = st.one_of(
-    st.builds(records.FeatureLevelRecord, TEXT, INTEGERS),
-    st.builds(
-        records.RegisterBrokerRecord,
-        INTEGERS,
-        INTEGERS,
-        st.uuids(),
-        st.uuids(),
-        TEXT,
-        INTEGERS,
-        OPTIONAL_TEXT,
-    ),
-    st.builds(records.UnregisterBrokerRecord, INTEGERS, INTEGERS),
-    st.builds(records.FenceBrokerRecord, INTEGERS, INTEGERS),
-    st.builds(records.UnfenceBrokerRecord, INTEGERS, INTEGERS),
-    st.builds(records.TopicRecord, TEXT, st.uuids()),
-    st.builds(records.RemoveTopicRecord, st.uuids()),
-    st.builds(records.PartitionRecord, st.uuids(), INTEGERS, IDS, IDS, INTEGERS, INTEGERS, INTEGERS),
-    st.builds(
-        records.PartitionChangeRecord,
-        st.uuids(),
-        INTEGERS,
-        INTEGERS,
-        st.none() | INTEGERS,
-        st.none() | INTEGERS,
-        st.none() | IDS,
-        st.none() | IDS,
-    ),
-    st.builds(records.NewLeaderEpochsRecord, INTEGERS),
-    st.builds(records.ConfigRecord, INTEGERS, TEXT, TEXT, OPTIONAL_TEXT),
-    st.builds(records.ProducerIdsRecord, INTEGERS, INTEGERS),
-)
+FIELDS = {
+    "int": INTEGERS,
+    "bool": st.booleans(),
+    "str": TEXT,
+    "UUID": st.uuids(),
+    "Ids": IDS,
+    "Texts": st.lists(TEXT, max_size=5).map(tuple),
+}
+
+
+def _every(record_type: type) -> st.SearchStrategy[records.MetadataRecord]:
+    values = {}
+    for field in dataclasses.fields(record_type):
+        name, _, optional = str(field.type).partition(" | ")
+        values[field.name] = FIELDS[name] | st.none() if optional else FIELDS[name]
+    return st.builds(record_type, **values)
+
+
+EVERY_RECORD = st.one_of([_every(record_type) for record_type in get_args(records.MetadataRecord)])
 
 
 @given(EVERY_RECORD)
@@ -84,6 +72,8 @@ def _partition(**changes: object) -> bytes:
         (_topic(colour="red"), "has no field 'colour'"),
         (_partition(isr=[1, "2"]), "isr is not a list of integers"),
         (_partition(leader=True), "leader is not of type int"),
+        (_partition(unclean=1), "unclean is not of type bool"),
+        (b'{"type":"Voters","version":0,"node_ids":[1],"storage_ids":[1]}', "is not a list of strings"),
         (b"[]", "no JSON object"),
         (b"\xff\x00", "not a metadata record"),
         (b"[" * 100_000, "not a metadata record"),

@@ -1,0 +1,155 @@
+"""Decisions about brokers: a process takes its place, is fenced, returns, stops, goes for good.
+
+A process is an incarnation of its broker. It begins fenced, so that whatever the last one led goes to another
+replica or waits: no process appends in a leader epoch that an earlier one began, since what that one wrote
+after its last flush may be gone, and then one (epoch, offset) would stand for two messages.
+
+A broker that comes with another data folder, or from a stop that may have cost it data, is out of all in-sync
+sets in the batch that registers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from penstock.metadata.image import (
+    METADATA_VERSION,
+    METADATA_VERSION_LEVEL,
+    BrokerImage,
+    MetadataImage,
+)
+from penstock.metadata.leadership import Liveness, MinInsync, replicas_of, settle_replicas_of
+from penstock.metadata.records import (
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    MetadataRecord,
+    RegisterBrokerRecord,
+    ShutdownBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from penstock.types import ApiError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    broker_id: int
+    incarnation: UUID
+    storage_id: UUID
+    host: str
+    port: int
+    rack: str | None = None
+    is_clean: bool = True
+    """Whether the storage holds all that the last incarnation said it had."""
+
+
+def register_broker(
+    image: MetadataImage,
+    registration: Registration,
+    *,
+    broker_epoch: int,
+    is_alive: bool,
+    min_insync: MinInsync,
+) -> tuple[list[MetadataRecord], int]:
+    """Returns the broker epoch in force: `broker_epoch`, or the earlier one of an incarnation that is known.
+
+    `is_alive` says whether the process that is registered under this id was heard of within its session. With
+    the same storage it is dead nevertheless: a data folder is locked by the process that uses it.
+    """
+    known = image.brokers.get(registration.broker_id)
+    if known is not None and known.incarnation == registration.incarnation:
+        return [], known.epoch
+    is_wiped = known is None or known.storage_id != registration.storage_id
+    if known is not None and is_wiped and is_alive and not known.fenced:
+        raise ApiError(
+            ErrorCode.duplicate_broker_registration,
+            f"Another broker is running as {registration.broker_id}, at {known.host}:{known.port},"
+            " with a data folder of its own: each broker needs its own id.",
+        )
+    cause = _cause_of_registration(known, registration)
+    records: list[MetadataRecord] = []
+    if METADATA_VERSION not in image.features:
+        records.append(FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LEVEL))
+    records.append(
+        RegisterBrokerRecord(
+            registration.broker_id, broker_epoch, registration.incarnation, registration.storage_id,
+            registration.host, registration.port, registration.rack, cause,
+        )
+    )  # fmt: skip
+    records += settle_replicas_of(
+        image,
+        registration.broker_id,
+        Liveness.of(image).without(registration.broker_id),
+        min_insync,
+        f"broker {registration.broker_id} started: {cause}",
+        lost=is_wiped or not registration.is_clean,
+    )
+    return records, broker_epoch
+
+
+def _cause_of_registration(known: BrokerImage | None, registration: Registration) -> str:
+    if known is None:
+        return "new in the cluster"
+    if known.storage_id != registration.storage_id:
+        return "its data folder is another one than before"
+    if not registration.is_clean:
+        return "its last stop was not clean"
+    return "a new process on the same data"
+
+
+def fence_broker(
+    image: MetadataImage, broker_id: int, cause: str, min_insync: MinInsync
+) -> list[MetadataRecord]:
+    """The broker is taken for dead. Nothing to do for one that is fenced or not registered (any more)."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or broker.fenced:
+        return []
+    brokers = Liveness.of(image).without(broker_id)
+    return [
+        FenceBrokerRecord(broker_id, broker.epoch, cause),
+        *settle_replicas_of(image, broker_id, brokers, min_insync, f"broker {broker_id} was fenced: {cause}"),
+    ]
+
+
+def unfence_broker(image: MetadataImage, broker_id: int, min_insync: MinInsync) -> list[MetadataRecord]:
+    """The broker has caught up with the metadata. It leads what waited for it."""
+    broker = _registered(image, broker_id)
+    if broker.stopping or not broker.fenced:
+        return []
+    brokers = Liveness.of(image).with_electable(broker_id)
+    return [
+        UnfenceBrokerRecord(broker_id, broker.epoch),
+        *settle_replicas_of(image, broker_id, brokers, min_insync, f"broker {broker_id} is back"),
+    ]
+
+
+def stop_broker(image: MetadataImage, broker_id: int, min_insync: MinInsync) -> list[MetadataRecord]:
+    """The broker asks to stop. What nobody else can lead it leads until it is fenced."""
+    broker = _registered(image, broker_id)
+    if broker.stopping or broker.fenced:
+        return []
+    brokers = Liveness.of(image).with_stopping(broker_id)
+    return [
+        ShutdownBrokerRecord(broker_id, broker.epoch),
+        *settle_replicas_of(image, broker_id, brokers, min_insync, f"broker {broker_id} stops"),
+    ]
+
+
+def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
+    broker = _registered(image, broker_id)
+    held = [f"{topic.name}-{partition}" for topic, partition, _ in replicas_of(image, broker_id)]
+    if held:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"Broker {broker_id} holds {len(held)} replica(s), of {held[0]} and perhaps others;"
+            " decommission it first.",
+        )
+    return [UnregisterBrokerRecord(broker_id, broker.epoch)]
+
+
+def _registered(image: MetadataImage, broker_id: int) -> BrokerImage:
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise ApiError(ErrorCode.broker_id_not_registered, f"No broker {broker_id} is registered.")
+    return broker

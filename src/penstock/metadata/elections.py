@@ -1,0 +1,97 @@
+"""Elections that somebody asks for (ElectLeaders): leadership goes back to the preferred replicas.
+
+Elections that a broker's death calls for are held as part of that, see `leadership`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
+from penstock.metadata.leadership import Liveness, advanced, change_record
+from penstock.types import ApiError, ErrorCode, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.metadata.records import MetadataRecord
+
+
+class ElectionType(IntEnum):
+    """As numbered in the Kafka protocol."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionOutcome:
+    topic: str
+    partition: int
+    error: ApiError | None = None
+
+
+def elect_leaders(
+    image: MetadataImage, partitions: Sequence[TopicPartition] | None, kind: int
+) -> tuple[list[MetadataRecord], list[ElectionOutcome]]:
+    """None asks for all partitions; the outcomes are of those that needed an election then."""
+    if kind not in list(ElectionType):
+        raise ApiError(ErrorCode.invalid_request, f"Unknown type of election: {kind}.")
+    brokers = Liveness.of(image)
+    records: list[MetadataRecord] = []
+    outcomes = []
+    for wanted in _every(image) if partitions is None else dict.fromkeys(partitions):
+        try:
+            topic, before = _partition(image, wanted)
+            if kind == ElectionType.UNCLEAN:
+                raise _refused_unclean(before)
+            after = _led_by_preferred(before, brokers)
+        except ApiError as error:
+            if partitions is not None or error.code is not ErrorCode.election_not_needed:
+                outcomes.append(ElectionOutcome(*wanted, error))
+            continue
+        cause = f"{after.leader} is the preferred leader"
+        records.append(change_record(topic.topic_id, wanted.partition, before, after, cause))
+        outcomes.append(ElectionOutcome(*wanted))
+    return records, outcomes
+
+
+def _every(image: MetadataImage) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, index) for topic in image.topics.values() for index in topic.partitions
+    ]
+
+
+def _partition(image: MetadataImage, wanted: TopicPartition) -> tuple[TopicImage, PartitionImage]:
+    topic = image.topics.get(wanted.topic)
+    partition = topic.partitions.get(wanted.partition) if topic is not None else None
+    if topic is None or partition is None:
+        raise ApiError(ErrorCode.unknown_topic_or_partition, f"No partition {wanted}.")
+    return topic, partition
+
+
+def _refused_unclean(partition: PartitionImage) -> ApiError:
+    if partition.leader != NO_LEADER:
+        return _not_needed()
+    return ApiError(
+        ErrorCode.eligible_leaders_not_available,
+        f"None of the in-sync replicas {list(partition.isr)} is alive, and no other is ever elected.",
+    )
+
+
+def _led_by_preferred(before: PartitionImage, brokers: Liveness) -> PartitionImage:
+    preferred = before.replicas[0]
+    if preferred == before.leader:
+        raise _not_needed()
+    if preferred not in before.isr or preferred not in brokers.electable:
+        raise ApiError(
+            ErrorCode.preferred_leader_not_available,
+            f"The preferred leader, broker {preferred}, is not alive and in sync.",
+        )
+    return advanced(before, before._replace(leader=preferred))
+
+
+def _not_needed() -> ApiError:
+    return ApiError(ErrorCode.election_not_needed, "Leader election not needed for topic partition.")

@@ -1,0 +1,150 @@
+"""Who leads a partition and who is in sync, given which brokers are alive.
+
+Each member of an in-sync set holds all that was ever committed, so a leader is elected from it and from
+nowhere else, in the order of the replicas. A member that is gone leaves the set, for what is written from
+then on must not wait for it, but never so that fewer than min.insync.replicas remain: these are the copies
+that an acknowledgement promised, and whoever of them comes back first may lead. Writes are refused meanwhile.
+A set that nobody can lead does not shrink at all, which would only make it harder to find a leader.
+
+There is one exception. A member that lost its data, or may have, is no copy: it leaves whatever the minimum
+says. If it was the last, there is nobody better, and it stays in the set, marked unclean until it is elected.
+
+A change of the leader begins a leader epoch, and any change a partition epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
+from penstock.metadata.records import PartitionChangeRecord
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+MinInsync = Callable[[str], int]
+"""min.insync.replicas in force for the topic of this name."""
+
+
+class Liveness(NamedTuple):
+    serving: frozenset[int]
+    """Brokers that are not fenced: these may go on with what they lead."""
+    electable: frozenset[int]
+    """Those of them that are not stopping either."""
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> Liveness:
+        return cls(
+            frozenset(broker.id for broker in image.brokers.values() if not broker.fenced),
+            frozenset(broker.id for broker in image.brokers.values() if broker.electable),
+        )
+
+    def with_electable(self, broker_id: int) -> Liveness:
+        return Liveness(self.serving | {broker_id}, self.electable | {broker_id})
+
+    def with_stopping(self, broker_id: int) -> Liveness:
+        return Liveness(self.serving, self.electable - {broker_id})
+
+    def without(self, broker_id: int) -> Liveness:
+        return Liveness(self.serving - {broker_id}, self.electable - {broker_id})
+
+
+def settled(
+    before: PartitionImage, brokers: Liveness, minimum: int, *, lost: int | None = None
+) -> PartitionImage:
+    """The partition as it should be with these brokers; `lost` is the one whose data may be gone."""
+    after = before
+    if lost in before.isr:
+        remaining = tuple(each for each in before.isr if each != lost)
+        after = after._replace(isr=remaining) if remaining else after._replace(unclean=True)
+    after = _maybe_reassigned(after, brokers)
+    leader = _elected(after, brokers)
+    if leader != NO_LEADER:
+        after = after._replace(isr=_shrunk(after, leader, brokers, minimum), unclean=False)
+    return advanced(before, after._replace(leader=leader))
+
+
+def _maybe_reassigned(partition: PartitionImage, brokers: Liveness) -> PartitionImage:
+    """A reassignment is complete when its whole target is in sync and alive."""
+    target = partition.target
+    if not (partition.adding or partition.removing) or not brokers.electable.issuperset(target):
+        return partition
+    if not set(target) <= set(partition.isr):
+        return partition
+    return partition._replace(replicas=target, isr=target, adding=(), removing=())
+
+
+def _elected(partition: PartitionImage, brokers: Liveness) -> int:
+    candidates = [each for each in partition.replicas if each in partition.isr and each in brokers.electable]
+    leader = partition.leader
+    if leader in candidates:
+        return leader
+    if candidates:
+        return candidates[0]
+    return leader if leader in partition.isr and leader in brokers.serving else NO_LEADER
+
+
+def _shrunk(partition: PartitionImage, leader: int, brokers: Liveness, minimum: int) -> tuple[int, ...]:
+    gone = [each for each in partition.isr if each not in brokers.electable and each != leader]
+    leaving = gone[: max(0, len(partition.isr) - max(1, minimum))]
+    return tuple(each for each in partition.isr if each not in leaving)
+
+
+def advanced(before: PartitionImage, after: PartitionImage) -> PartitionImage:
+    """`after` under the epochs that it needs; `before` itself if nothing changed."""
+    if after == before:
+        return before
+    leader_epoch = before.leader_epoch + (after.leader != before.leader)
+    return after._replace(leader_epoch=leader_epoch, partition_epoch=before.partition_epoch + 1)
+
+
+def change_record(
+    topic_id: UUID, partition: int, before: PartitionImage, after: PartitionImage, cause: str | None
+) -> PartitionChangeRecord:
+    if before.unclean and not after.unclean:
+        cause = (
+            f"not a clean election: {after.leader} was the last in-sync replica and may have lost"
+            " committed messages"
+        )
+    return PartitionChangeRecord(
+        topic_id,
+        partition,
+        after.partition_epoch,
+        leader=None if after.leader == before.leader else after.leader,
+        leader_epoch=None if after.leader_epoch == before.leader_epoch else after.leader_epoch,
+        isr=None if after.isr == before.isr else after.isr,
+        replicas=None if after.replicas == before.replicas else after.replicas,
+        adding=None if after.adding == before.adding else after.adding,
+        removing=None if after.removing == before.removing else after.removing,
+        unclean=None if after.unclean == before.unclean else after.unclean,
+        cause=cause,
+    )
+
+
+def replicas_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionImage]]:
+    """The partitions that a broker holds a replica of."""
+    for topic in image.topics.values():
+        for index, partition in topic.partitions.items():
+            if broker_id in partition.replicas:
+                yield topic, index, partition
+
+
+def settle_replicas_of(
+    image: MetadataImage,
+    broker_id: int,
+    brokers: Liveness,
+    min_insync: MinInsync,
+    cause: str,
+    *,
+    lost: bool = False,
+) -> list[PartitionChangeRecord]:
+    """What a change in the life of one broker means for the partitions that it holds."""
+    minimum = cache(min_insync)
+    records = []
+    for topic, index, before in replicas_of(image, broker_id):
+        after = settled(before, brokers, minimum(topic.name), lost=broker_id if lost else None)
+        if after is not before:
+            records.append(change_record(topic.topic_id, index, before, after, cause))
+    return records

@@ -1,0 +1,198 @@
+"""Any history of decisions: what always holds of the partitions, and that acknowledged data stays.
+
+Beside the image the test keeps, for each replica, how much of its partition it has. A write is acknowledged
+when there are enough in-sync replicas and all of them have it; a leader proposes any in-sync set, in which
+those that are alive have what it has, and those that are not must be refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from uuid import UUID
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from penstock.metadata.brokers import (
+    Registration,
+    fence_broker,
+    register_broker,
+    stop_broker,
+    unfence_broker,
+)
+from penstock.metadata.elections import elect_leaders
+from penstock.metadata.events import events_of
+from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage
+from penstock.metadata.partition_changes import IsrChange, alter_partitions
+from penstock.metadata.reassignments import Reassignment, alter_reassignments, decommission
+from penstock.metadata.records import MetadataRecord, PartitionChangeRecord, decode, encode
+from penstock.metadata.snapshot import snapshot_records
+from penstock.types import ApiError
+from tests.unit.metadata.builders import apply, cluster, with_topic
+
+BROKERS = 5
+BROKER = st.integers(1, BROKERS)
+REPLICAS = st.lists(BROKER, min_size=1, max_size=4, unique=True).map(tuple)
+TOPICS = {"one": (1, (2,)), "two": (1, (1, 2)), "three": (2, (3, 1, 2)), "four": (3, (2, 3, 4, 5))}
+TOPIC = st.sampled_from(sorted(TOPICS))
+
+
+class Decisions(RuleBasedStateMachine):
+    image: MetadataImage
+
+    @initialize()
+    def start(self) -> None:
+        self.image = cluster(BROKERS)
+        for number, (name, (_, replicas)) in enumerate(TOPICS.items(), start=1):
+            self.image = with_topic(self.image, name, topic_id=number, replicas=replicas)
+        self.epoch = 0
+        self.length: Counter[tuple[str, int]] = Counter()
+        self.acknowledged: Counter[str] = Counter()
+
+    def minimum(self, topic: str) -> int:
+        return TOPICS[topic][0]
+
+    def write(self, records: list[MetadataRecord], *, lost: int | None = None) -> None:
+        """Apply a batch and compare each partition before and after."""
+        before = self.image
+        self.image, _ = apply(before, [decode(encode(record)) for record in records])
+        for event in events_of(before, records):
+            event.as_json()
+        changed = [record for record in records if isinstance(record, PartitionChangeRecord)]
+        assert len({(record.topic_id, record.partition) for record in changed}) == len(changed)
+        for name, topic in self.image.topics.items():
+            old, new = before.topics[name].partitions[0], topic.partitions[0]
+            self.check_epochs(old, new)
+            left = set(old.isr) - set(new.isr)
+            has_moved = set(new.isr) == set(new.replicas)  # to fewer replicas than the minimum
+            if left and len(new.isr) < self.minimum(name) and not has_moved:
+                assert left == {lost}
+            if old.unclean and not new.unclean:
+                self.acknowledged[name] = self.length[name, new.leader]  # lost, and the log says so
+
+    @staticmethod
+    def check_epochs(old: PartitionImage, new: PartitionImage) -> None:
+        assert new.leader_epoch - old.leader_epoch == (new.leader != old.leader)
+        assert new.partition_epoch - old.partition_epoch == (new != old)
+
+    @rule(broker_id=BROKER)
+    def fence(self, broker_id: int) -> None:
+        self.write(fence_broker(self.image, broker_id, "test", self.minimum))
+
+    @rule(broker_id=BROKER)
+    def unfence(self, broker_id: int) -> None:
+        self.write(unfence_broker(self.image, broker_id, self.minimum))
+
+    @rule(broker_id=BROKER)
+    def stop(self, broker_id: int) -> None:
+        self.write(stop_broker(self.image, broker_id, self.minimum))
+
+    @rule(broker_id=BROKER, fate=st.sampled_from(["clean", "clean", "unclean", "wiped"]))
+    def register(self, broker_id: int, fate: str) -> None:
+        self.epoch += 1
+        storage_id = self.image.brokers[broker_id].storage_id
+        if fate == "wiped":
+            storage_id = UUID(int=9000 + self.epoch)
+        registration = Registration(
+            broker_id, UUID(int=self.epoch), storage_id, "localhost", 9092, None, fate != "unclean"
+        )
+        records, epoch = register_broker(
+            self.image, registration, broker_epoch=self.epoch, is_alive=False, min_insync=self.minimum
+        )
+        assert epoch == self.epoch
+        if fate != "clean":
+            for name in TOPICS:
+                self.length[name, broker_id] = 0
+        self.write(records, lost=None if fate == "clean" else broker_id)
+        assert self.image.brokers[broker_id].fenced
+        assert all(topic.partitions[0].leader != broker_id for topic in self.image.topics.values())
+
+    @rule(topic=TOPIC, wanted=st.sets(BROKER))
+    def propose(self, topic: str, wanted: set[int]) -> None:
+        """The leader has some catch up with it and wants them for its set."""
+        partition = self.image.topics[topic].partitions[0]
+        leader = partition.leader
+        if leader == NO_LEADER:
+            return
+        serving = {broker.id for broker in self.image.live_brokers()}
+        for follower in wanted & serving & set(partition.replicas):
+            self.length[topic, follower] = self.length[topic, leader]
+        members = tuple(
+            (each, self.image.brokers[each].epoch)
+            for each in partition.replicas
+            if each == leader or each in wanted
+        )
+        change = IsrChange(
+            self.image.topics[topic].topic_id, 0, partition.leader_epoch, partition.partition_epoch, members
+        )
+        records, (outcome,) = alter_partitions(
+            self.image, leader, self.image.brokers[leader].epoch, [change], self.minimum
+        )
+        self.write(records)
+        if outcome.state is not None:
+            assert outcome.state == self.image.topics[topic].partitions[0]
+
+    @rule(topic=TOPIC)
+    def produce(self, topic: str) -> None:
+        partition = self.image.topics[topic].partitions[0]
+        serving = {broker.id for broker in self.image.live_brokers()}
+        if partition.leader == NO_LEADER:
+            return
+        length = self.length[topic, partition.leader] + 1
+        for member in set(partition.isr) & serving:
+            self.length[topic, member] = length
+        if len(partition.isr) >= self.minimum(topic) and serving.issuperset(partition.isr):
+            self.acknowledged[topic] = length
+
+    @rule()
+    def elect_preferred(self) -> None:
+        self.write(elect_leaders(self.image, None, 0)[0])
+
+    @rule(topic=TOPIC, replicas=st.none() | REPLICAS)
+    def reassign(self, topic: str, replicas: tuple[int, ...] | None) -> None:
+        records, _ = alter_reassignments(self.image, [Reassignment(topic, 0, replicas)], self.minimum)
+        self.write(records)
+
+    @rule(broker_id=BROKER)
+    def decommission(self, broker_id: int) -> None:
+        try:
+            records, _ = decommission(self.image, broker_id, self.minimum)
+        except ApiError:
+            return
+        self.write(records)
+
+    @invariant()
+    def partitions_make_sense(self) -> None:
+        for topic in self.image.topics.values():
+            partition = topic.partitions[0]
+            replicas, isr = partition.replicas, partition.isr
+            assert len(set(replicas)) == len(replicas)
+            assert len(set(isr)) == len(isr)
+            assert isr
+            assert set(isr) <= set(replicas)
+            assert set(partition.adding) | set(partition.removing) <= set(replicas)
+            assert not set(partition.adding) & set(partition.removing)
+            electable = {broker.id for broker in self.image.electable_brokers()}
+            if partition.leader == NO_LEADER:
+                assert not electable & set(isr)  # whoever can lead does
+            else:
+                assert partition.leader in isr
+                assert not self.image.brokers[partition.leader].fenced
+                assert not partition.unclean
+
+    @invariant()
+    def every_member_of_the_set_has_what_was_acknowledged(self) -> None:
+        for name, topic in self.image.topics.items():
+            partition = topic.partitions[0]
+            if not partition.unclean:
+                assert min(self.length[name, each] for each in partition.isr) >= self.acknowledged[name]
+
+    @invariant()
+    def a_snapshot_adds_up_to_the_image(self) -> None:
+        records = [decode(encode(record)) for record in snapshot_records(self.image)]
+        assert apply(MetadataImage(), records)[0] == self.image
+
+
+TestDecisions = Decisions.TestCase
+TestDecisions.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
