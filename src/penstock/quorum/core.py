@@ -91,6 +91,10 @@ class Quorum:
     def voters(self) -> VoterSet:
         return self._node.voters
 
+    def voters_at(self, end_offset: int) -> VoterSet | None:
+        """Who voted where the log had this end; None if a snapshot there would lose how the cluster began."""
+        return self._node.membership.voters_at(end_offset)
+
     @property
     def is_voter(self) -> bool:
         return self._node.me in self._node.voters
@@ -225,14 +229,26 @@ class Quorum:
             self._count(role, now_ms)
         return self._effects()
 
+    def vote_failed(self, voter_id: int, now_ms: int) -> list[Effect]:
+        """That voter is down, and will not answer."""
+        role = self.role
+        if isinstance(role, Asking) and voter_id in self.voters.seats:
+            role.refused.add(voter_id)
+            self._count(role, now_ms)
+        return self._effects()
+
     def _count(self, role: Asking, now_ms: int) -> None:
         if len(role.granted) >= self.voters.majority:
             if role.is_pre_vote:
                 self._stand(now_ms)
             else:
                 self._lead(now_ms)
-        elif len(role.refused) >= self.voters.majority and self.leader_id is not None:
-            self._follow(self.leader_id, now_ms)  # the others hear it, so perhaps it can be heard again
+        elif len(self.voters.seats) - len(role.refused) < self.voters.majority:
+            if role.is_pre_vote and self.leader_id is not None:
+                self._follow(self.leader_id, now_ms)  # the others hear it, so perhaps it can be heard again
+            elif not role.is_pre_vote:
+                self._detach(self.epoch, now_ms)  # a split vote: try again soon, each after another time
+                self.role = Unattached(now_ms + self._soon_ms())
 
     def _detach(self, epoch: int, now_ms: int) -> None:
         """Know no leader, in this epoch or a higher one."""
@@ -306,8 +322,8 @@ class Quorum:
         self._do(Send(role.leader_id, self._fetch_request()))
 
     def _fetch_request(self) -> FetchRequest:
-        log = self._node.log
-        return FetchRequest(self.epoch, self._node.me, log.flushed_end_offset, log.epochs.latest)
+        node = self._node
+        return FetchRequest(self.epoch, node.me, node.log.flushed_end_offset, node.last_epoch)
 
     def _look_for_leader(self, now_ms: int) -> None:
         """An observer asks one voter after the other; whoever is not the leader names it."""
@@ -353,14 +369,17 @@ class Quorum:
             role.answer_due_ms, role.next_fetch_ms = None, now_ms + self._limits.retry_ms
             if is_down:
                 role.has_fetched = False
-                soon = self._jitter(0, self._limits.election_ms_min // 4)
-                role.election_ms = min(role.election_ms, now_ms + soon)
+                role.election_ms = min(role.election_ms, now_ms + self._soon_ms())
         return self._effects()
 
     # Small things
 
     def _election_ms(self) -> int:
         return self._jitter(self._limits.election_ms_min, self._limits.election_ms_max)
+
+    def _soon_ms(self) -> int:
+        """Time for one of several to be elected before the next one tries."""
+        return self._jitter(0, self._limits.election_ms_min // 2)
 
     def _remember(self, state: ElectionState) -> None:
         is_news = state.leader_id != self.leader_id

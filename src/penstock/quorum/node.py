@@ -35,6 +35,12 @@ class Membership:
     def is_bootstrapped(self) -> bool:
         return self.bootstrapped_at is not None
 
+    def voters_at(self, end_offset: int) -> VoterSet | None:
+        """Those of a log that ends there; None if it has not all that is known of them."""
+        if self.bootstrapped_at is None or self.changed_at is None:
+            return None
+        return self.voters if max(self.bootstrapped_at, self.changed_at) < end_offset else None
+
     def appended(self, offset: int, entry: ControlEntry) -> None:
         if isinstance(entry, VotersChange):
             self._changes.append((offset, entry.voters))
@@ -72,5 +78,10 @@ class Node:
         return [node_id for node_id in self.voters.seats if node_id != self.me.node_id]
 
     @property
+    def last_epoch(self) -> int:
+        """Of the last entry, which a snapshot may stand for."""
+        return max(self.log.epochs.latest, self.snapshot.last_epoch if self.snapshot else -1)
+
+    @property
     def log_end(self) -> LogEnd:
-        return LogEnd(self.log.epochs.latest, self.log.log_end_offset)
+        return LogEnd(self.last_epoch, self.log.log_end_offset)

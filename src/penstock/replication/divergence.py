@@ -24,6 +24,8 @@ class EpochsView(Protocol):
 
     def end_offset(self, epoch: int, log_end_offset: int, /) -> tuple[int, int]: ...
 
+    def epoch_at(self, offset: int, /) -> int: ...
+
 
 class LogView(Protocol):
     """How far a log reaches; a PartitionLog is one."""

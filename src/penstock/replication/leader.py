@@ -8,7 +8,9 @@ The set is the controller's. The leader proposes another one with the partition 
 compare-and-set, one proposal at a time. Until it is decided, the leader must be right either way: those it
 wants to add count already, since they may be elected as soon as the controller has agreed, and those it wants
 to remove count still, since they may be elected as long as it has not. A proposal ends by the controller's
-answer or by a higher partition epoch, never by a timeout: an unanswered one may have been agreed to.
+answer or by a higher partition epoch, never by a timeout: an unanswered one may have been agreed to. And if
+it was sent more than once, the answer to one copy does not say what becomes of the others: whom it named
+counts until the partition epoch moves, for which the leader proposes anew, if need be the set that is.
 """
 
 from __future__ import annotations
@@ -17,11 +19,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.replication.replica_fetch import ReplicaAnswer, ReplicaFetch, maybe_refuse
+from penstock.types import ErrorCode
+
 if TYPE_CHECKING:
     from penstock.replication.divergence import LogView
 
 BrokerEpochs = Callable[[int], int | None]
 """The epoch under which a broker is registered, if it may join an in-sync set: not fenced, not stopping."""
+
+REFUSALS = (ErrorCode.ineligible_replica, ErrorCode.invalid_request, ErrorCode.not_enough_replicas)
+"""With which the controller refuses a proposal for what it asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Progress:
     """Ours, when it fetched."""
     caught_up_at_ms: int
     """When it last had all that we had."""
+    log_start_offset: int = 0
 
 
 class PartitionLeader:
@@ -80,7 +89,8 @@ class PartitionLeader:
         lag_ms_max: int,
         now_ms: int,
     ) -> None:
-        """The first offset of the epoch must be on record before (rule 7 of the design)."""
+        """The first offset of the epoch must be on disk before. Then call `advance`: who is alone in sync
+        has nobody's fetch to wait for."""
         assert state.leader == me
         self.state = state
         self.high_watermark = high_watermark
@@ -92,10 +102,34 @@ class PartitionLeader:
         self._lag_ms_max = lag_ms_max
         self._began_at_ms = now_ms
         self._followers: dict[int, Progress] = {}
+        self._sent_again = False
+        self._doubtful: frozenset[int] = frozenset()
+        """Named in a proposal that was refused, of which another copy may yet be agreed to."""
 
     # Fetches
 
-    def fetched(self, broker_id: int, broker_epoch: int, offset: int, now_ms: int) -> bool:
+    def maybe_refuse(self, replica: Member, fetch: ReplicaFetch) -> ReplicaAnswer | None:
+        """What a replica is answered if its fetch must not count; else call `fetched` and give it records."""
+        before = self._followers.get(replica.broker_id)
+        if replica.broker_id not in self.state.replicas or (
+            before is not None and replica.broker_epoch < before.broker_epoch
+        ):
+            # Not one of ours as far as we know, or of a process that another one has replaced: what that one
+            # had on disk says nothing of what this one has.
+            return ReplicaAnswer(ErrorCode.not_leader_or_follower)
+        return maybe_refuse(self.state.leader_epoch, self._log, self.high_watermark, fetch)
+
+    def answer(self, *, has_records: bool) -> ReplicaAnswer:
+        """To a fetch that is not refused, with what it is given."""
+        return ReplicaAnswer(
+            high_watermark=self.high_watermark,
+            log_start_offset=self._log.log_start_offset,
+            has_records=has_records,
+        )
+
+    def fetched(
+        self, broker_id: int, broker_epoch: int, offset: int, now_ms: int, log_start_offset: int = 0
+    ) -> bool:
         """A follower, in our epoch and in agreement with our log, asks for what comes from `offset` on.
 
         Returns whether the high watermark moved.
@@ -111,14 +145,16 @@ class PartitionLeader:
             caught_up_at_ms = max(before.caught_up_at_ms, before.fetched_at_ms)
         else:
             caught_up_at_ms = before.caught_up_at_ms
-        self._followers[broker_id] = Progress(broker_epoch, offset, now_ms, end_offset, caught_up_at_ms)
+        self._followers[broker_id] = Progress(
+            broker_epoch, offset, now_ms, end_offset, caught_up_at_ms, log_start_offset
+        )
         return self.advance()
 
     def advance(self) -> bool:
         """After a fetch, a flush of our own or a change of the set: whether the high watermark moved."""
         if len(self.state.isr) < self.min_insync_replicas:
             return False  # too few to call anything committed
-        end_offset = min(map(self._end_offset, self._counted()))
+        end_offset = min(map(self.end_offset_of, self._counted()))
         if end_offset <= self.high_watermark:
             return False
         self.high_watermark = end_offset
@@ -127,9 +163,10 @@ class PartitionLeader:
     def _counted(self) -> frozenset[int]:
         """The largest set that may be the in-sync set at this moment."""
         proposed = self.proposal.broker_ids if self.proposal is not None else frozenset()
-        return proposed | frozenset(self.state.isr)
+        return proposed | self._doubtful | frozenset(self.state.isr)
 
-    def _end_offset(self, broker_id: int) -> int:
+    def end_offset_of(self, broker_id: int) -> int:
+        """All before is on that replica, as far as we know; -1 if we know nothing of it."""
         if broker_id == self._me:
             return self._log.flushed_end_offset
         progress = self._followers.get(broker_id)
@@ -146,6 +183,15 @@ class PartitionLeader:
         """Whether there are enough in-sync replicas alive for a write to be acknowledged by all of them."""
         return len(set(self.state.isr) & set(live)) >= self.min_insync_replicas
 
+    def low_watermark(self, live: Iterable[int]) -> int:
+        """Where the logs of all live replicas start at least: what is deleted before is gone on each."""
+        starts = [
+            0 if (progress := self._followers.get(broker_id)) is None else progress.log_start_offset
+            for broker_id in set(self.state.replicas) & set(live)
+            if broker_id != self._me
+        ]
+        return min([self._log.log_start_offset, *starts])
+
     # The in-sync set
 
     def maybe_propose(self, broker_epochs: BrokerEpochs, now_ms: int) -> Proposal | None:
@@ -155,19 +201,27 @@ class PartitionLeader:
         joining = [
             broker_id
             for broker_id in self.state.replicas
-            if broker_id not in self.state.isr and self._may_join(broker_id, broker_epochs(broker_id))
+            if broker_id not in self.state.isr and self._may_join(broker_id, broker_epochs(broker_id), now_ms)
         ]
         staying = self._staying(joining, now_ms)
-        if not joining and len(staying) == len(self.state.isr):
+        if not joining and len(staying) == len(self.state.isr) and not self._doubtful:
             return None
         members = [self._member(broker_id, broker_epochs) for broker_id in (*staying, *joining)]
         self.proposal = Proposal(self.state.leader_epoch, self.state.partition_epoch, tuple(members))
+        self._sent_again = False
         return self.proposal
 
-    def _may_join(self, broker_id: int, broker_epoch: int | None) -> bool:
+    def propose_again(self) -> Proposal | None:
+        """The proposal under way, to be sent another time because no answer came, or none that decides."""
+        self._sent_again = self.proposal is not None
+        return self.proposal
+
+    def _may_join(self, broker_id: int, broker_epoch: int | None, now_ms: int) -> bool:
         progress = self._followers.get(broker_id)
         if progress is None or broker_epoch != progress.broker_epoch:
             return False
+        if self._lag_ms(broker_id, now_ms) > self._lag_ms_max:
+            return False  # silent: where nothing is written it is not behind, and would come and go for ever
         return progress.end_offset >= max(self.high_watermark, self.epoch_start_offset)
 
     def _staying(self, joining: list[int], now_ms: int) -> list[int]:
@@ -192,10 +246,18 @@ class PartitionLeader:
             return Member(broker_id, progress.broker_epoch)
         return Member(broker_id, broker_epochs(broker_id) or -1)
 
-    def refused(self, proposal: Proposal) -> None:
-        """The controller did not agree, and never will to this one."""
-        if proposal is self.proposal:
-            self.proposal = None
+    def refused(self, proposal: Proposal, error: ErrorCode) -> bool:
+        """The controller did not agree; whether that was the end of the proposal, else it is sent again.
+
+        Only what the controller says of the members decides. Any other error may come because a copy of the
+        proposal was agreed to before, of which the metadata will tell.
+        """
+        if proposal is not self.proposal or error not in REFUSALS:
+            return False
+        self.proposal = None
+        if self._sent_again:
+            self._doubtful |= proposal.broker_ids
+        return True
 
     def changed(self, state: PartitionState) -> bool:
         """What the controller decided, as its answer or from the metadata; whether the high watermark moved.
@@ -207,4 +269,5 @@ class PartitionLeader:
             return False
         self.state = state
         self.proposal = None
+        self._doubtful = frozenset()
         return self.advance()

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from penstock.replication.leader import Member, PartitionLeader, PartitionState, Proposal
 from penstock.storage.epochs import LeaderEpochs
+from penstock.types import ErrorCode
 
 LAG_MS_MAX = 3000
 EPOCHS = {1: 10, 2: 20, 3: 30}
@@ -144,7 +145,7 @@ def test_one_proposal_at_a_time_and_no_timeout() -> None:
     proposal = partition.maybe_propose(EPOCHS.get, 9000)
     assert proposal is not None
     assert partition.maybe_propose(EPOCHS.get, 99_000) is None
-    partition.refused(proposal)
+    assert partition.refused(proposal, ErrorCode.ineligible_replica)
     assert partition.maybe_propose(EPOCHS.get, 99_000) is not None
 
 
