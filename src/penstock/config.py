@@ -39,8 +39,32 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLimits:
+    """How patient nodes are with each other. Safety does not depend on any of it."""
+
+    broker_session_ms: int = 2_000
+    """A broker that the controller has not heard of for this long is fenced."""
+    broker_heartbeat_ms: int = 500
+    replica_lag_ms_max: int = 3_000
+    """As `replica.lag.time.max.ms`: a follower that has not caught up for this long is not in sync."""
+    replica_fetch_wait_ms: int = 500
+    replica_fetch_bytes_max: int = 10 * MIB
+    metadata_snapshot_records: int = 10_000
+    """After so many records of the metadata log a node writes down what they add up to, and forgets them."""
+    controller_request_ms_max: int = 5_000
+    """How long a broker tries to reach the controller for a client's request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
     node_id: int = 1
+    roles: frozenset[str] = frozenset({"broker", "controller"})
+    controllers: Mapping[int, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+    """Where each controller listens; none: this node is the only one."""
+    cluster_id: str | None = None
+    """To be used when the data folder is new; otherwise the first controller makes one up."""
+    supervisor: Path | None = None
+    """The folder of the local cluster whose supervisor the active controller keeps alive."""
     host: str = "127.0.0.1"
     port: int = 9092
     advertised_host: str | None = None
@@ -58,8 +82,22 @@ class NodeConfig:
     """Defaults of topic configs, by their Kafka names."""
     limits: Limits = field(default_factory=Limits)
     groups: GroupLimits = field(default_factory=GroupLimits)
+    cluster: ClusterLimits = field(default_factory=ClusterLimits)
     retention_check_ms: int = 300_000
     """As Kafka's `log.retention.check.interval.ms`."""
     compaction_check_ms: int = 15_000
     """As Kafka's `log.cleaner.backoff.ms`."""
     log_level: str = "info"
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def is_alone(self) -> bool:
+        """A cluster of this one node. The only controller of others lists itself, as they do."""
+        return not self.controllers and self.is_controller

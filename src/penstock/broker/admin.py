@@ -32,9 +32,9 @@ This is the admin endpoint of a Penstock node. Kafka clients connect to another 
 /readyz       it serves clients
 /metrics      counters and gauges, for Prometheus
 /v1/cluster   brokers, topics and partitions, as JSON
+/v1/cluster/log   what has happened to them
 """
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-ROLES: Final = ("broker", "controller")
 
 
 class AdminServer:
@@ -67,11 +67,19 @@ class AdminServer:
                 return text_response(exposition(self._broker), METRICS_TYPE)
             case "/v1/cluster":
                 return json_response(cluster_status(self._broker))
+            case "/v1/cluster/log":
+                return json_response({"events": cluster_log(self._broker)})
             case _:
                 raise HttpError(HTTPStatus.NOT_FOUND, "there is nothing here; GET / lists what is")
 
     def _readiness(self) -> Response:
-        """Not ready while a partition refuses writes: whoever looks should hear of a failing disk."""
+        """Not ready while the cluster does without this broker, or while a partition refuses writes: whoever
+        looks should hear of a failing disk."""
+        broker = self._broker
+        if broker.config.is_broker and not broker.config.is_alone and broker.lifecycle.is_fenced:
+            raise HttpError(
+                HTTPStatus.SERVICE_UNAVAILABLE, "fenced: the controller does not take it for alive"
+            )
         broken = [f"{each.topic}-{each.index}" for each in self._broker.partitions if each.log.error]
         if not broken:
             return json_response({"status": "success"})
@@ -83,21 +91,29 @@ def cluster_status(broker: Broker) -> dict[str, Any]:
     image = broker.controller.image
     return {
         "cluster_id": broker.cluster_id,
-        "controller": broker.config.node_id,
+        "controller": broker.controller.leader_id,
         "brokers": [broker_status(each, broker) for _, each in sorted(image.brokers.items())],
         "topics": [topic_status(image.topics[name], broker) for name in sorted(image.topics)],
     }
 
 
+def cluster_log(broker: Broker) -> list[dict[str, Any]]:
+    return [
+        {"offset": each.offset, "timestamp_ms": each.timestamp_ms, **each.event.as_json()}
+        for each in broker.controller.publisher.events
+    ]
+
+
 def broker_status(image: BrokerImage, broker: Broker) -> dict[str, Any]:
     itself = image.id == broker.config.node_id
+    is_voter = image.id in broker.controller.driver.core.voters.seats
     return {
         "id": image.id,
         "host": image.host,
         "port": image.port,
         "pid": os.getpid() if itself else None,
         "state": "fenced" if image.fenced else "running",
-        "roles": list(ROLES),
+        "roles": ["broker", "controller"] if is_voter else ["broker"],
     }
 
 

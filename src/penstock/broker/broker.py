@@ -1,24 +1,40 @@
-"""The broker: its parts, put together, started and stopped in order."""
+"""A node: its parts, put together, started and stopped in order.
+
+A node with the role of a controller alone has the same parts and never registers as a broker, so that it
+holds no partitions and clients do not learn of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock.broker.controller_channel import ControllerChannel
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.handlers import load_handlers
 from penstock.broker.housekeeper import Housekeeper
+from penstock.broker.in_sync_sets import InSyncSets
+from penstock.broker.lifecycle import Lifecycle
 from penstock.broker.memory import MemoryBudget
 from penstock.broker.metrics import Metrics
+from penstock.broker.partition import Surroundings
 from penstock.broker.partitions import Partitions
+from penstock.broker.replica_fetcher import ReplicaFetchers
 from penstock.broker.server import Server, bind
+from penstock.broker.supervisor_watch import watch_supervisor
 from penstock.broker.writers import WriterThreads
-from penstock.controller.local import LocalController
+from penstock.controller.controller import Controller
+from penstock.controller.producer_ids import ProducerIds
+from penstock.peers.peers import NODE_CLIENT_ID, Address, Peers
+from penstock.storage import StorageError
+from penstock.storage.cluster_ids import new_cluster_id
 from penstock.wire.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from penstock.config import NodeConfig
     from penstock.storage import Storage
 
@@ -28,16 +44,62 @@ class Broker:
 
     log = logging.getLogger("penstock.broker")
 
-    def __init__(self, config: NodeConfig, storage: Storage) -> None:
+    def __init__(self, config: NodeConfig, storage: Storage, *, is_clean: bool = True) -> None:
+        """`is_clean`: the storage holds all that this node's last process said it had."""
         self.config = config
         self.storage = storage
         self.metrics = Metrics()
         self.memory = MemoryBudget(config.limits.total_bytes_max)
         self.registry = Registry(load_handlers())
-        self.writers = WriterThreads(asyncio.get_running_loop())
-        self.controller = LocalController(storage, config, now_ms=self.now_ms)
+        self._loop = asyncio.get_running_loop()
+        self.writers = WriterThreads(self._loop)
+        self.failure: asyncio.Future[Exception] = self._loop.create_future()
+        """Set when the node cannot go on."""
+        self.surroundings = Surroundings(
+            config.node_id,
+            self.writers,
+            self.metrics,
+            self.now_ms,
+            self.monotonic_ms,
+            config.cluster.replica_lag_ms_max,
+            lambda reason: self._fail(StorageError(f"{reason}; leaving the cluster to the other replicas")),
+        )
+        self.peers = Peers(f"{NODE_CLIENT_ID}{config.node_id}", self._find_node)
+        self.controller = Controller(
+            storage,
+            config,
+            self.peers,
+            now_ms=self.now_ms,
+            new_cluster_id=new_cluster_id,
+            on_failure=self._fail,
+        )
+        self.channel = ControllerChannel(self.controller, config, self.peers)
+        self.lifecycle = Lifecycle(
+            config, storage, self.controller, self.channel, is_clean=is_clean, on_failure=self._fail
+        )
+        self.producer_ids = ProducerIds(
+            lambda count: self.channel.allocate_producer_ids(self.lifecycle.broker_epoch, count)
+        )
+        self.fetchers = ReplicaFetchers(
+            config.node_id,
+            self.peers,
+            config.cluster,
+            cluster_id=lambda: self.cluster_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            now_ms=self.now_ms,
+        )
         self.partitions = Partitions(self)
+        self.in_sync_sets = InSyncSets(
+            self.partitions,
+            self.controller,
+            self.channel,
+            node_id=config.node_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            monotonic_ms=self.monotonic_ms,
+        )
         self.groups = GroupCoordinator(self)
+        self._watch: asyncio.Task[None] | None = None
+        self._probes: set[asyncio.Task[None]] = set()
         self._housekeeper = Housekeeper(self)
         self._server = Server(self)
         self.started_at_ms = self.now_ms()
@@ -55,26 +117,84 @@ class Broker:
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
 
+    def monotonic_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def _find_node(self, node_id: int) -> Address | None:
+        """Controllers are where the configuration says, brokers where they registered."""
+        controller = self.config.controllers.get(node_id)
+        if controller is not None:
+            return Address(*controller)
+        broker = self.controller.image.brokers.get(node_id)
+        return None if broker is None else Address(broker.host, broker.port)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failure.done():
+            self.failure.set_result(error)
+
     async def start(self) -> None:
-        """Recover, then serve. The port is taken first, so that a taken one harms nothing."""
+        """Recover, then serve. The port is taken first, so that a taken one harms nothing.
+
+        Alone, a node serves when everything is there. In a cluster it must be heard by the others before.
+        """
         listening = bind(self.config.host, self.config.port)
         try:
             self.port = listening.getsockname()[1]
-            await self.controller.start(port=self.config.advertised_port or self.port)
-            await self.partitions.open_all(self.controller.image)
-            self.controller.subscribe(self.partitions.apply)
-            await self.groups.start()
+            await self.controller.start()
+            if not self.config.is_alone:
+                await self._server.listen(listening)
+            if self.config.supervisor is not None and self.config.is_controller:
+                watch = watch_supervisor(self.config.supervisor, self.controller)
+                self._watch = self._loop.create_task(watch)
+            if self.config.is_broker:
+                await self._start_broker()
         except BaseException:
             listening.close()
             raise
-        await self._server.listen(listening)
+        if self.config.is_alone:
+            await self._server.listen(listening)
         self._housekeeper.start()
+
+    async def _start_broker(self) -> None:
+        config = self.config
+        host, port = config.advertised_host or config.host, config.advertised_port or self.port
+        await self._unless_failed(self.lifecycle.register(host, port))
+        self.controller.subscribe(self.partitions.apply)
+        await self.controller.begin(self.partitions.open_all)
+        await self.groups.start()
+        self.lifecycle.start()
+        if not config.is_alone:
+            self.in_sync_sets.start()
+        await self._unless_failed(self.lifecycle.until_unfenced())
+
+    async def _unless_failed(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        waiting: list[asyncio.Future[Any]] = [task, self.failure]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            raise self.failure.result()
+        task.result()
+
+    def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
+        """The connection over which a broker sent its heartbeats is gone."""
+        if self.controller.is_active:
+            task = self._loop.create_task(self.controller.active.connection_lost(broker_id, broker_epoch))
+            self._probes.add(task)
+            task.add_done_callback(self._probes.discard)
 
     async def stop(self) -> None:
         """Stop serving, flush everything, leave the data folder as after a clean stop."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self.config.is_broker and not self.failure.done():
+            await self.lifecycle.stop()
         await self._server.close()
         await self._housekeeper.stop()
+        await self.in_sync_sets.stop()
+        await self.fetchers.close()
         await self.groups.stop()
         await self.partitions.close()
         await self.controller.stop()
+        self.peers.close()
         self.writers.close()

@@ -53,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self._memory = server.memory
         self._decoder = FrameDecoder(server.scratch, server.pool, self._limits.frame_bytes_max)
         self._transport: asyncio.Transport | None = None
-        self._state = ConnectionState("")
+        self.state = ConnectionState("")
         self._inbox: deque[bytes | memoryview] = deque()
         self._slots: deque[Slot] = deque()
         self._request_bytes = 0  # in _inbox and _slots
@@ -77,10 +77,10 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports have the methods of asyncio.Transport, and another ancestry.
         self._transport = transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
-        self._state.client_host = str(peer[0]) if peer else "unknown"
+        self.state.client_host = str(peer[0]) if peer else "unknown"
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH)
         if not self._server.admit(self):
-            host = self._state.client_host
+            host = self.state.client_host
             log.warning("connection from %s refused: %d are open", host, self._server.count)
             transport.abort()
 
@@ -166,12 +166,12 @@ class Connection(asyncio.BufferedProtocol):
         slot = Slot(len(frame))
         self._slots.append(slot)
         try:
-            result = self._server.router.dispatch(frame, self._state)
+            result = self._server.router.dispatch(frame, self.state)
         except DecodeError as error:
             self._fail(str(error))
             return
         except Exception:
-            log.exception("a request from %s failed; closing its connection", self._state.client_host)
+            log.exception("a request from %s failed; closing its connection", self.state.client_host)
             self._close()
             return
         if isinstance(result, Reply):
@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("a request from %s failed; closing its connection", self._state.client_host)
+            log.exception("a request from %s failed; closing its connection", self.state.client_host)
             self._close()
         else:
             self._task = None
@@ -301,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
 
     def _fail(self, reason: str) -> None:
-        log.info("closing the connection of %s: %s", self._state.client_host, reason)
+        log.info("closing the connection of %s: %s", self.state.client_host, reason)
         self._server.metrics.connections_failed += 1
         self._closing = True
         self.abort()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from penstock.broker.broker import Broker
+    from penstock.controller.controller import Controller
+    from penstock.types import ApiError
 
 
 @dataclass(slots=True)
@@ -17,6 +21,10 @@ class ConnectionState:
     fetch_first: tuple[str, int] | None = None
     """The partition that was asked for first."""
     fetch_turn: int = 0
+    replica_told: dict[tuple[UUID, int], tuple[int, int, int]] = field(default_factory=dict)
+    """What a replica that fetches here was last told: epoch, high watermark and log start by partition."""
+    heartbeats_of: tuple[int, int] | None = None
+    """(id, epoch) of the broker that sends its heartbeats here."""
 
 
 @dataclass(slots=True)
@@ -27,7 +35,16 @@ class RequestContext:
     connection: ConnectionState
     raw: Any
     """The request in the class of its own version, for the few fields that newer versions dropped."""
+    forwarding_error: ApiError | None = None
+    """Why the request could not be sent on to the active controller."""
 
     @property
     def client_host(self) -> str:
         return self.connection.client_host
+
+    @property
+    def controller(self) -> Controller:
+        """For handlers of what is the active controller's business."""
+        if self.forwarding_error is not None:
+            raise self.forwarding_error
+        return self.broker.controller

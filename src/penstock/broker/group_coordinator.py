@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.broker import Broker
     from penstock.groups.group import Group
-    from penstock.metadata.image import MetadataDelta
+    from penstock.metadata.image import BrokerImage, MetadataDelta
 
 log = logging.getLogger(__name__)
 
@@ -79,11 +79,14 @@ class GroupCoordinator:
 
     # Shards
 
-    async def ensure_ready(self, group_id: str) -> None:
-        """Create the offsets topic if it is missing; raises ApiError while the group cannot be served."""
+    async def coordinator(self, group_id: str) -> BrokerImage:
+        """The broker that coordinates the group; the offsets topic is created if it is missing.
+
+        Raises ApiError while there is none, or while it is this one and cannot serve the group.
+        """
         if not self._partitions_count():
             try:
-                await self._broker.controller.ensure_internal_topic(
+                await self._broker.channel.ensure_internal_topic(
                     OFFSETS_TOPIC,
                     partitions=self._broker.config.offsets_topic_partitions,
                     configs=OFFSETS_TOPIC_CONFIGS,
@@ -91,7 +94,15 @@ class GroupCoordinator:
             except ApiError as error:
                 log.warning("cannot create %s: %s", OFFSETS_TOPIC, error)
                 raise ApiError(ErrorCode.coordinator_not_available, error.message) from error
-        self._current_shard(group_id)
+        image = self._broker.controller.image
+        partitions = image.topics[OFFSETS_TOPIC].partitions
+        leader = image.brokers.get(partitions[partition_for(group_id, len(partitions))].leader)
+        if leader is None or leader.fenced:
+            raise ApiError(ErrorCode.coordinator_not_available)
+        if leader.id == self._broker.config.node_id:
+            await self._broker.controller.publisher.settled()  # a new partition may not be open yet
+            self._current_shard(group_id)
+        return leader
 
     def _partitions_count(self) -> int:
         topic = self._broker.controller.image.topics.get(OFFSETS_TOPIC)
@@ -108,7 +119,7 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.coordinator_not_available)
         shard = self._open(partition_for(group_id, count))
         if shard is None:
-            raise ApiError(ErrorCode.coordinator_not_available)
+            raise ApiError(ErrorCode.not_coordinator)
         return shard
 
     def _open(self, index: int) -> GroupShard | None:
@@ -120,7 +131,7 @@ class GroupCoordinator:
                 return shard
             shard.resign()
             del self._shards[index]
-        if partition is None:
+        if partition is None or not partition.is_leader:
             return None
         shard = self._shards[index] = GroupShard(
             partition, self.limits, self.now_ms, lambda: self._broker.controller.image.topics
@@ -147,6 +158,9 @@ class GroupCoordinator:
     def _metadata_changed(self, delta: MetadataDelta) -> None:
         for shard in self._shards.values():
             shard.forget_topics(delta.deleted)
+        if OFFSETS_TOPIC in delta.created or OFFSETS_TOPIC in delta.changed:
+            for index in range(self._partitions_count()):
+                self._open(index)  # resign what others lead now, begin to load what came to us
 
     def _schedule_sweep(self) -> None:
         interval_s = self.limits.offsets_retention_check_interval_ms / 1000
@@ -219,7 +233,7 @@ async def _load(shard: GroupShard) -> None:
         await shard.load()
     except Exception as error:  # whatever it is: a shard that loads for ever helps nobody
         where = f"{shard.partition.topic}-{shard.partition.index}"
-        is_expected = isinstance(error, StorageError)
+        is_expected = isinstance(error, StorageError | ApiError)
         log.error("cannot load consumer groups from %s: %s", where, error, exc_info=not is_expected)
         shard.resign()  # the next request tries again
 

@@ -75,6 +75,7 @@ class GroupShard:
         return (
             not self._is_resigned
             and partition is self.partition
+            and partition.is_leader
             and partition.leader_epoch == self.leader_epoch
         )
 
@@ -88,18 +89,20 @@ class GroupShard:
 
     def begin(self) -> bool:
         """Whether the shard serves at once, there being nothing to load; otherwise `load` must follow."""
-        if self.partition.log_start_offset < self.partition.high_watermark:
+        if self.partition.log_start_offset < self.partition.log.log_end_offset:
             return False
         self._finish_loading()
         return True
 
     async def load(self) -> None:
-        """Replay the partition. Until it is done every request is told to come again."""
+        """Replay the partition to its end. Until all of it is committed requests are told to come again."""
         partition = self.partition
-        offset, end_offset = partition.log_start_offset, partition.high_watermark
+        await partition.settle()
+        offset, end_offset = partition.log_start_offset, partition.log.log_end_offset
         while offset < end_offset and not self._is_resigned:
             offset = self._load_some(offset, end_offset)
             await asyncio.sleep(0)
+        await partition.committed(end_offset)
         if not self._is_resigned:
             self._finish_loading()
             log.info("loaded %d groups from %s-%d", len(self.core.groups), partition.topic, partition.index)

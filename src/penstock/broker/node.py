@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import ctypes
 import gc
@@ -12,14 +11,16 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
+from penstock.broker import node_status
 from penstock.broker.admin import AdminServer
 from penstock.broker.broker import Broker
 from penstock.config import MIB
-from penstock.storage import FileStorage, MemoryStorage, Storage
+from penstock.storage import FileStorage, MemoryStorage, Storage, StorageError, running_mark
+from penstock.storage.cluster_ids import new_cluster_id
 
 if TYPE_CHECKING:
     from penstock.config import NodeConfig
@@ -53,16 +54,18 @@ def keep_freed_memory() -> None:
 
 def open_storage(config: NodeConfig) -> Storage:
     if config.storage == "memory":
-        return MemoryStorage(uuid.uuid4(), node_id=config.node_id, cluster_id=new_cluster_id())
+        cluster_id = config.cluster_id or (new_cluster_id() if config.is_alone else "")
+        return MemoryStorage(uuid.uuid4(), node_id=config.node_id, cluster_id=cluster_id)
     storage = FileStorage.open(config.data, node_id=config.node_id)
-    if not storage.cluster_id:
-        storage.set_cluster_id(new_cluster_id())
+    if config.cluster_id and storage.cluster_id not in ("", config.cluster_id):
+        storage.close()
+        raise StorageError(
+            f"{config.data} belongs to cluster {storage.cluster_id}, not to {config.cluster_id}"
+        )
+    if not storage.cluster_id and (config.cluster_id or config.is_alone):
+        # In a cluster of several nodes a new one learns it from the others.
+        storage.set_cluster_id(config.cluster_id or new_cluster_id())
     return storage
-
-
-def new_cluster_id() -> str:
-    """22 letters, as Kafka writes its own."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def run_node(config: NodeConfig, on_ready: OnReady) -> None:
@@ -77,29 +80,66 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
     gc.freeze()  # what is imported by now stays; the collector need not look at it ever again
     gc.set_threshold(GC_ALLOCATIONS)
     storage = open_storage(config)
+    is_clean = True
+    if config.storage == "file":
+        # Under flush=commit what was acknowledged is on disk, however the last process ended.
+        is_clean = running_mark.begin(config.data) or config.flush == "commit"
     try:
-        uvloop.run(serve(config, storage, on_ready))
+        uvloop.run(serve(config, storage, on_ready, is_clean=is_clean))
     finally:
         # The loop that handled signals is gone, and what is left must be finished.
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         storage.close()
+    if config.storage == "file":
+        running_mark.end(config.data)
 
 
-async def serve(config: NodeConfig, storage: Storage, on_ready: OnReady) -> None:
+async def serve(config: NodeConfig, storage: Storage, on_ready: OnReady, *, is_clean: bool) -> None:
+    """Run until a signal. Raises what keeps the node from going on."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(config, storage)
-    await broker.start()
+    broker = Broker(config, storage, is_clean=is_clean)
+    stopping = loop.create_task(stop.wait())
+    starting = loop.create_task(broker.start())
+    try:
+        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            await serve_until(stopping, broker, on_ready)
+    finally:
+        stopping.cancel()
+        if not starting.done():  # in a cluster it may wait for the others for long
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+        await broker.stop()
+
+
+async def serve_until(stopping: asyncio.Task[bool], broker: Broker, on_ready: OnReady) -> None:
+    config = broker.config
     admin = AdminServer(broker) if config.http_port is not None else None
+    tells_status = config.storage == "file" or config.supervisor is not None
     try:
         http_url = await admin.start() if admin is not None else None
         host = f"[{config.host}]" if ":" in config.host else config.host
-        on_ready(f"{host}:{broker.port}", http_url)
-        await stop.wait()
+        kafka = f"{host}:{broker.port}"
+        if tells_status:
+            node_status.write(
+                config.data,
+                node_id=config.node_id,
+                kafka=kafka,
+                http=http_url,
+                started_at_ms=broker.started_at_ms,
+            )
+        on_ready(kafka, http_url)
+        waiting: list[asyncio.Future[Any]] = [stopping, broker.failure]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if broker.failure.done():
+            raise broker.failure.result()
     finally:
         if admin is not None:
             await admin.stop()
-        await broker.stop()
+        if tells_status:
+            node_status.remove(config.data)

@@ -46,6 +46,9 @@ class Partitions:
         self._storage = broker.storage
         self._node_id = broker.config.node_id
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._live: frozenset[int] = frozenset()
+        """Brokers that the metadata takes for alive."""
+        self._is_closed = False
 
     def get(self, topic: str, index: int) -> Partition | None:
         return self._partitions.get((topic, index))
@@ -53,6 +56,9 @@ class Partitions:
     def require(self, topic: str, index: int) -> Partition:
         partition = self.get(topic, index)
         if partition is None:
+            known = self._broker.controller.image.topics.get(topic)
+            if known is not None and index in known.partitions:
+                raise ApiError(ErrorCode.not_leader_or_follower)  # another broker's, or not open yet
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         return partition
 
@@ -69,20 +75,33 @@ class Partitions:
             if topic_id not in known and not name.startswith("__cluster_metadata-"):
                 log.info("removing %s: its topic was deleted", name)
                 self._storage.delete_log(name)
+        self._live = frozenset(broker.id for broker in image.live_brokers())
         for topic in image.topics.values():
             await self._open_topic(topic)
+        self._roles_changed()
 
     async def apply(self, delta: MetadataDelta) -> None:
+        if self._is_closed:
+            return
         for topic in delta.deleted.values():
             await asyncio.gather(
                 *(self._delete(TopicPartition(topic.name, index)) for index in topic.partitions)
             )
+        self._live = frozenset(broker.id for broker in self._broker.controller.image.live_brokers())
+        if delta.brokers:
+            for partition in self:
+                partition.brokers_changed(self._live)
         for topic in (*delta.created.values(), *delta.changed.values()):
             await self._open_topic(topic)
+        self._roles_changed()
         for name in {resource.name for resource in delta.configs}:
             self._reconfigure(name)
 
+    def _roles_changed(self) -> None:
+        self._broker.fetchers.assign(self)
+
     async def close(self) -> None:
+        self._is_closed = True  # the metadata may go on changing; it is for the next start
         await asyncio.gather(*(partition.drain() for partition in self))
         # Each waits for the disk a few times; together they wait hardly longer than one.
         with ThreadPoolExecutor(FILE_THREADS) as threads:
@@ -97,19 +116,25 @@ class Partitions:
         config = self._broker.controller.topic_config(topic.name)
         missing = []
         for index, image in topic.partitions.items():
-            if self._node_id not in image.replicas:
-                continue
             partition = self.get(topic.name, index)
-            if partition is None:
+            if self._node_id not in image.replicas:
+                if partition is not None:
+                    log.info("%s-%d is on other brokers now", topic.name, index)
+                    await self._delete(TopicPartition(topic.name, index))
+            elif partition is None:
                 missing.append((TopicPartition(topic.name, index), image))
             else:
-                partition.update(image)
+                partition.apply(image, self._live)
         if not missing:
             return
         # Creating files waits for the disk.
         logs = await asyncio.get_running_loop().run_in_executor(
             None, self._open_logs, [each for each, _ in missing], topic, log_config(config)
         )
+        if self._is_closed:
+            for each in logs:
+                each.close()
+            return
         for (topic_partition, image), opened in zip(missing, logs, strict=True):
             self._add(topic_partition, topic, image, opened, config)
 
@@ -149,9 +174,8 @@ class Partitions:
             opened,
             image,
             config,
-            writers=self._broker.writers,
-            metrics=self._broker.metrics,
-            now_ms=self._broker.now_ms,
+            self._live,
+            self._broker.surroundings,
         )
 
     async def _delete(self, topic_partition: TopicPartition) -> None:
@@ -170,5 +194,5 @@ class Partitions:
         config = self._broker.controller.topic_config(topic)
         for partition in self:
             if partition.topic == topic:
-                partition.config = config
+                partition.reconfigure(config)
                 partition.log.reconfigure(log_config(config))

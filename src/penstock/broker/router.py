@@ -11,23 +11,28 @@ A handler returns one of
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import ConnectionState, RequestContext
 from penstock.broker.handlers import api_versions
 from penstock.broker.reply import Deferred, EncodedBody, NoResponse, Reply
-from penstock.types import ErrorCode
+from penstock.types import ApiError, ErrorCode
 from penstock.wire.codec import (
     API_VERSIONS_KEY,
     PRODUCE_KEY,
     MessageCodec,
+    RequestHeader,
     read_request_header,
 )
-from penstock.wire.primitives import DecodeError
+from penstock.wire.primitives import DecodeError, skip_tagged_fields
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
+    from penstock.wire.registry import Handler
+
+log = logging.getLogger(__name__)
 
 
 class Waiting:
@@ -61,7 +66,7 @@ class Router:
         """Raises DecodeError when the connection cannot go on."""
         header = read_request_header(frame)
         version = header.api_version
-        handler = self._registry.find(header.api_key)
+        handler = self._registry.find(header.api_key, version)
         if handler is None:
             raise DecodeError(f"API {header.api_key} is not served")
         if version not in handler.versions:
@@ -75,6 +80,11 @@ class Router:
         codec = handler.codec(version)
         raw, request = handler.read_request(codec, frame, header)
         context = RequestContext(self._broker, version, header.client_id, connection, raw)
+        if handler.forwarded and not self._broker.controller.is_active:
+            as_it_came = memoryview(frame)[body_start(codec, frame, header) :]
+            return Waiting(
+                codec, header.correlation_id, self._forward(handler, codec, as_it_came, request, context)
+            )
         result = handler.function(request, context)
         if isinstance(result, Deferred):
             encoded: Deferred[Reply] = Deferred()
@@ -83,6 +93,25 @@ class Router:
         if isinstance(result, Coroutine):
             return Waiting(codec, header.correlation_id, result)
         return encode(codec, header.correlation_id, result)
+
+    async def _forward(
+        self, handler: Handler, codec: MessageCodec, body: memoryview, request: Any, context: RequestContext
+    ) -> object:
+        try:
+            answer = await self._broker.channel.forward(
+                handler.key, context.api_version, codec.is_flexible, body
+            )
+        except ApiError as error:
+            if not self._broker.controller.is_active:
+                # The handler knows how to say so.
+                log.info("API %d is not sent on: %s", handler.key, error)
+                context.forwarding_error = error
+            return await handler.function(request, context)
+        return EncodedBody([answer])
+
+
+def body_start(codec: MessageCodec, frame: bytes | memoryview, header: RequestHeader) -> int:
+    return skip_tagged_fields(frame, header.end) if codec.is_flexible else header.end
 
 
 def encode(codec: MessageCodec, correlation_id: int, result: object) -> Reply:

@@ -27,6 +27,7 @@ class Server:
 
     def __init__(self, broker: Broker) -> None:
         self.loop = asyncio.get_running_loop()
+        self._broker = broker
         self.limits = broker.config.limits
         self.metrics = broker.metrics
         self.memory = broker.memory
@@ -74,6 +75,8 @@ class Server:
 
     def forget(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        if connection.state.heartbeats_of is not None:
+            self._broker.connection_lost(*connection.state.heartbeats_of)
         if not self._connections:
             self._all_gone.set()
 

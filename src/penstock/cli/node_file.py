@@ -30,7 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.cli.output import CommandFailed
-from penstock.config import KIB, Limits
+from penstock.config import KIB, ClusterLimits, Limits
 from penstock.groups.limits import GroupLimits
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ MILLISECONDS_MIN = 100
 HOST = re.compile(r"[A-Za-z0-9._:%-]{1,255}")
 """A name or an address of either family. Whether it exists is for the system to say."""
 RACK_CHARACTERS_MAX = 255
+CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class NodeFileError(CommandFailed):
@@ -71,7 +72,9 @@ def read_node_file(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise NodeFileError(f"{path}: not UTF-8") from error
     try:
-        return node_settings(tomllib.loads(text))
+        settings = node_settings(tomllib.loads(text))
+        check_roles(settings)
+        return settings
     except (ValueError, NodeFileError) as error:  # a number of 5,000 digits is no TOMLDecodeError
         raise NodeFileError(f"{path}: {error}") from error
     except RecursionError as error:
@@ -89,6 +92,19 @@ def node_settings(table: Mapping[str, Any]) -> dict[str, Any]:
         except NodeFileError as error:
             raise NodeFileError(f"{name}: {error}") from None
     return settings
+
+
+def check_roles(settings: Mapping[str, Any]) -> None:
+    """Whether roles and controllers fit together; who votes must be the same in every node's file."""
+    node_id, roles = settings.get("node_id", 1), settings.get("roles", frozenset(BOTH_ROLES))
+    controllers = settings.get("controllers", {})
+    if "controller" in roles:
+        if controllers and node_id not in controllers:
+            raise NodeFileError(f"controllers: node {node_id} has the role, and is not in the list")
+    elif not controllers:
+        raise NodeFileError("controllers: a node that is none itself needs at least one")
+    elif node_id in controllers:
+        raise NodeFileError(f"controllers: node {node_id} is in the list, and has not the role")
 
 
 def of_type(value: Any, kind: type[T], what: str) -> T:
@@ -151,20 +167,19 @@ def read_roles(value: Any) -> dict[str, Any]:
     roles = of_type(value, list, "a list of roles")
     if not roles or any(role not in tuple(BOTH_ROLES) for role in roles):
         raise NodeFileError(f"{value!r} is not a list of {' and '.join(sorted(BOTH_ROLES))}")
-    if set(roles) != BOTH_ROLES:
-        raise NodeFileError("a node with only one of the roles is not available yet")
-    return {}
+    return {"roles": frozenset(roles)}
 
 
 def read_controllers(value: Any) -> dict[str, Any]:
+    controllers = {}
     for entry in of_type(value, list, "a list of id@host:port"):
         number, at, address = of_type(entry, str, "of the form id@host:port").partition("@")
         if not re.fullmatch("[0-9]{1,10}", number) or int(number) > INT_MAX or not at:
             raise NodeFileError(f"{entry!r} is not of the form id@host:port")
-        read_remote_address(address)
-    if len(value) > 1:
-        raise NodeFileError("more than one controller is not available yet")
-    return {}
+        if int(number) in controllers:
+            raise NodeFileError(f"controller {int(number)} is named twice")
+        controllers[int(number)] = read_remote_address(address)
+    return {"controllers": controllers}
 
 
 def read_storage(value: Any) -> str:
@@ -219,7 +234,16 @@ def check_topics(defaults: Mapping[str, str]) -> None:
         raise NodeFileError(f"num.partitions: more than {PARTITIONS_MAX}")
 
 
-def read_limits(kind: type[Limits] | type[GroupLimits], value: Any) -> Limits | GroupLimits:
+def read_name(value: Any, pattern: re.Pattern[str]) -> str:
+    name = of_type(value, str, "a name")
+    if not pattern.fullmatch(name):
+        raise NodeFileError(f"{name!r} is not a name of letters, digits, - and _")
+    return name
+
+
+def read_limits(
+    kind: type[Limits] | type[GroupLimits] | type[ClusterLimits], value: Any
+) -> Limits | GroupLimits | ClusterLimits:
     given = of_type(value, dict, "a table")
     known = {field.name for field in fields(kind)}
     unknown = sorted(given.keys() - known)
@@ -278,6 +302,9 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "compaction_check_ms": stored_as("compaction_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "topics": read_topics,
     "limits": stored_as("limits", partial(read_limits, Limits)),
+    "cluster": stored_as("cluster", partial(read_limits, ClusterLimits)),
+    "cluster_id": stored_as("cluster_id", lambda value: read_name(value, CLUSTER_ID)),
+    "supervisor": stored_as("supervisor", read_data),
     "groups": stored_as("groups", partial(read_limits, GroupLimits)),
 }
 """How each key of the file is read, checked and named in NodeConfig."""

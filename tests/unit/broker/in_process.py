@@ -21,10 +21,12 @@ from penstock.storage import MemoryStorage
 from penstock.wire.shapes import lower
 
 if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
     from penstock.wire.shapes import Body
 
 CLIENT_ID = b"tester"
 API_VERSIONS_KEY = 18
+WAIT_S_MAX = 20.0
 
 
 class InProcess:
@@ -78,6 +80,20 @@ def read_response(key: int, version: int, frame: bytes) -> Any:
     response, size = entity_reader(response_type)(frame, 8 + has_tags)
     assert 8 + has_tags + size == len(frame), "bytes are left over"
     return response
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S_MAX):
+        while not condition():  # noqa: ASYNC110 the condition is a state that nobody signals
+            await asyncio.sleep(0.002)
+
+
+def begin_epoch(partition: Partition, leader_epoch: int) -> None:
+    """Let the metadata say that the partition's leader leads in another epoch."""
+    image = partition.image
+    partition.apply(
+        image._replace(leader_epoch=leader_epoch, partition_epoch=image.partition_epoch + 1), live={1}
+    )
 
 
 def with_broker(work: Callable[[InProcess], Awaitable[None]], **config: Any) -> None:

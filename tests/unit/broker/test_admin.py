@@ -16,12 +16,18 @@ from penstock.broker.admin import AdminServer
 from penstock.broker.exposition import Family, render
 from penstock.broker.http import HttpError, Request, Response
 from penstock.broker.metrics import Metrics
+from penstock.config import NodeConfig
+from penstock.controller.publisher import Published
+from penstock.metadata.events import ClusterEvent, EventKind
 from penstock.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from penstock.quorum.voters import VoterSet
 
 NOTHING = UUID(int=0)
 
 
-def make_broker(error: Exception | None = None) -> Any:
+def make_broker(
+    error: Exception | None = None, config: NodeConfig | None = None, *, is_fenced: bool = False
+) -> Any:
     log = SimpleNamespace(error=error, size_bytes=100, log_start_offset=2, log_end_offset=17)
     partition = SimpleNamespace(topic="t", index=0, log=log, high_watermark=16)
 
@@ -44,8 +50,16 @@ def make_broker(error: Exception | None = None) -> Any:
     )
     return SimpleNamespace(
         cluster_id="abc",
-        config=SimpleNamespace(node_id=1, host="127.0.0.1", http_port=0),
-        controller=SimpleNamespace(image=image),
+        config=NodeConfig(http_port=0) if config is None else config,
+        controller=SimpleNamespace(
+            image=image,
+            leader_id=1,
+            driver=SimpleNamespace(core=SimpleNamespace(voters=VoterSet.of_ids([1]))),
+            publisher=SimpleNamespace(
+                events=[Published(4, 1_000, ClusterEvent(EventKind.TOPIC_CREATED, "topic t"))]
+            ),
+        ),
+        lifecycle=SimpleNamespace(is_fenced=is_fenced),
         partitions=Partitions([partition]),
         metrics=Metrics(bytes_in=10, bytes_out=20, requests=Counter({0: 3, 99: 1}), flushes=4),
         registry=[SimpleNamespace(key=0, function=SimpleNamespace(__name__="produce"))],
@@ -78,7 +92,7 @@ def test_the_state_of_the_cluster() -> None:
                 "port": 9092,
                 "pid": None,
                 "state": "fenced",
-                "roles": ["broker", "controller"],
+                "roles": ["broker"],
             },
         ],
         "topics": [
@@ -152,6 +166,26 @@ def test_not_ready_after_a_disk_error() -> None:
     with pytest.raises(HttpError, match="read-only after a disk error: t-0") as caught:
         ask("/readyz", make_broker(OSError("No space left on device")))
     assert caught.value.status is HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def test_not_ready_while_the_cluster_does_without_it() -> None:
+    alone = make_broker(is_fenced=True)
+    assert ask("/readyz", alone).status is HTTPStatus.OK, "nobody could fence it"
+    one_of_two = NodeConfig(controllers={1: ("a", 1), 2: ("b", 1)})
+    with pytest.raises(HttpError, match="fenced") as caught:
+        ask("/readyz", make_broker(config=one_of_two, is_fenced=True))
+    assert caught.value.status is HTTPStatus.SERVICE_UNAVAILABLE
+    assert ask("/readyz", make_broker(config=one_of_two)).status is HTTPStatus.OK
+    only_controller = NodeConfig(controllers={1: ("a", 1)}, roles=frozenset({"controller"}))
+    assert ask("/readyz", make_broker(config=only_controller, is_fenced=True)).status is HTTPStatus.OK
+
+
+def test_the_log_of_the_cluster() -> None:
+    assert json.loads(ask("/v1/cluster/log").body) == {
+        "events": [
+            {"offset": 4, "timestamp_ms": 1_000, "kind": "topic_created", "text": "topic t", "nodes": []}
+        ]
+    }
 
 
 def test_what_is_not_there() -> None:

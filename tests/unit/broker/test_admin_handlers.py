@@ -10,7 +10,7 @@ import pytest
 
 from penstock.types import ErrorCode
 from penstock.wire.records import Record, encode_batch
-from tests.unit.broker.in_process import InProcess, with_broker
+from tests.unit.broker.in_process import InProcess, begin_epoch, with_broker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -228,7 +228,7 @@ def test_authorized_operations_are_given_when_asked_for() -> None:
 
 def test_internal_topics_are_marked() -> None:
     async def work(broker: InProcess) -> None:
-        await broker.broker.controller.ensure_internal_topic(
+        await broker.broker.channel.ensure_internal_topic(
             "__consumer_offsets", 2, {"cleanup.policy": "compact"}
         )
         (topic,) = (await broker.ask(METADATA, 12, {"topics": None})).topics
@@ -389,7 +389,7 @@ def test_offsets_by_name_and_time(version: int) -> None:
 def test_leader_epochs_are_checked() -> None:
     async def work(broker: InProcess) -> None:
         await create(broker, "a")
-        broker.broker.partitions.require("a", 0).leader_epoch = 3
+        begin_epoch(broker.broker.partitions.require("a", 0), 3)
         codes = [(await offset(broker, -1, epoch=epoch)).error_code for epoch in (-1, 2, 3, 4)]
         assert codes == [OK, ErrorCode.fenced_leader_epoch, OK, ErrorCode.unknown_leader_epoch]
         assert (await offset(broker, -1, topic="x")).error_code is ErrorCode.unknown_topic_or_partition
@@ -414,9 +414,9 @@ def test_where_an_epoch_ends() -> None:
         await create(broker, "a")
         await produce(broker, "a", 1, 2)
         partition = broker.broker.partitions.require("a", 0)
-        partition.leader_epoch = 2
+        begin_epoch(partition, 2)
         await produce(broker, "a", 3)
-        partition.leader_epoch = 4
+        begin_epoch(partition, 4)
 
         async def end_of(epoch: int) -> tuple[int, int]:
             wanted = {"partition": 0, "current_leader_epoch": -1, "leader_epoch": epoch}

@@ -24,13 +24,13 @@ from penstock.storage import MemoryStorage
 from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode, TopicPartition
 from penstock.wire.records import Record
+from tests.unit.broker.in_process import WAIT_S_MAX, begin_epoch, eventually
 
 QUICK = GroupLimits(
     initial_rebalance_delay_ms=5, session_timeout_ms_min=10, offsets_retention_ms=0,
     offsets_retention_check_interval_ms=20,
 )  # fmt: skip
 PATIENT = GroupLimits(initial_rebalance_delay_ms=5, session_timeout_ms_min=10)
-WAIT_SECONDS_MAX = 20
 
 
 def start_over(storage: MemoryStorage, limits: GroupLimits) -> Broker:
@@ -47,21 +47,15 @@ def run(*parts: Callable[[Broker], Awaitable[None]], limits: GroupLimits = PATIE
             broker = start_over(storage, limits)
             await broker.start()
             try:
-                await asyncio.wait_for(part(broker), WAIT_SECONDS_MAX)
+                await asyncio.wait_for(part(broker), WAIT_S_MAX)
             finally:
                 await broker.stop()
 
     asyncio.run(all_parts())
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS_MAX):
-        while not condition():  # noqa: ASYNC110 the condition is a state that nobody signals
-            await asyncio.sleep(0.002)
-
-
 async def ready(broker: Broker, group_id: str = "g") -> GroupCoordinator:
-    await broker.groups.ensure_ready(group_id)
+    assert (await broker.groups.coordinator(group_id)).id == broker.config.node_id
     await eventually(lambda: is_loaded(broker.groups, group_id))
     return broker.groups
 
@@ -312,11 +306,24 @@ def test_a_commit_is_not_acknowledged_when_the_log_refuses_it() -> None:
         await groups.commit("g", committing(5))
         for partition in broker.partitions:
             if partition.topic == OFFSETS_TOPIC:
-                await partition.drain()
+                partition.log.error = StorageError("cannot write: No space left on device")
         assert (await groups.commit("g", committing(6))).error is ErrorCode.not_coordinator
         assert committed(groups) == {TopicPartition("t", 0): 5}
 
     run(refuse)
+
+
+def test_a_partition_that_is_given_up_sends_everybody_away() -> None:
+    async def give_up(broker: Broker) -> None:
+        groups = await ready(broker)
+        for partition in broker.partitions:
+            if partition.topic == OFFSETS_TOPIC:
+                await partition.drain()
+        with pytest.raises(ApiError) as refused:
+            await groups.commit("g", committing(6))
+        assert refused.value.code is ErrorCode.not_coordinator
+
+    run(give_up)
 
 
 def test_a_new_leader_epoch_sends_waiting_members_away_and_loads_again() -> None:
@@ -327,7 +334,7 @@ def test_a_new_leader_epoch_sends_waiting_members_away_and_loads_again() -> None
         waiting = asyncio.create_task(groups.join("g", joining()))
         await asyncio.sleep(0)
         for partition in broker.partitions:
-            partition.leader_epoch += 1
+            begin_epoch(partition, partition.leader_epoch + 1)
         with pytest.raises(ApiError) as refused:
             groups.heartbeat("g", reply.member_id, None, reply.generation_id)
         assert refused.value.code is ErrorCode.coordinator_load_in_progress
@@ -377,7 +384,8 @@ def test_without_the_offsets_topic_there_is_no_coordinator_and_no_group() -> Non
         with pytest.raises(ApiError) as refused:
             await broker.groups.join("g", joining())
         assert refused.value.code is ErrorCode.coordinator_not_available
-        await asyncio.gather(*(broker.groups.ensure_ready("g") for _ in range(5)))
+        found = await asyncio.gather(*(broker.groups.coordinator("g") for _ in range(5)))
+        assert {(each.id, each.port) for each in found} == {(1, broker.port)}
         assert len(broker.controller.image.topics[OFFSETS_TOPIC].partitions) == 4
 
     run(ask)

@@ -6,14 +6,16 @@ import pytest
 
 from penstock.cli.node_file import NodeFileError, node_settings, read_node_file
 from penstock.cli.output import CommandFailed
-from penstock.config import Limits, NodeConfig
+from penstock.config import ClusterLimits, Limits, NodeConfig
 
 FULL = """
 id = 3
 roles = ["controller", "broker"]
 listeners = "0.0.0.0:9192"
 advertised = ["broker-3.example.org:19092"]
-controllers = ["3@broker-3.example.org:9093"]
+controllers = ["3@broker-3.example.org:9093", "5@broker-5.example.org:9093"]
+cluster_id = "north-cluster_1"
+supervisor = "/var/lib/cluster"
 data = "/var/lib/penstock"
 storage = "file"
 flush = "os"
@@ -32,6 +34,10 @@ compaction_check_ms = 2000
 
 [limits]
 connections_max = 7
+
+[cluster]
+broker_session_ms = 900
+replica_fetch_bytes_max = 65536
 """
 
 
@@ -40,6 +46,11 @@ def test_every_key_reaches_the_configuration(tmp_path: Path) -> None:
     path.write_text(FULL)
     assert NodeConfig(**read_node_file(path)) == NodeConfig(
         node_id=3,
+        roles=frozenset({"broker", "controller"}),
+        controllers={3: ("broker-3.example.org", 9093), 5: ("broker-5.example.org", 9093)},
+        cluster_id="north-cluster_1",
+        supervisor=Path("/var/lib/cluster"),
+        cluster=ClusterLimits(broker_session_ms=900, replica_fetch_bytes_max=65_536),
         host="0.0.0.0",
         port=9192,
         advertised_host="broker-3.example.org",
@@ -93,9 +104,19 @@ def test_an_ipv6_address() -> None:
         ({"roles": [[1]]}, "roles: [[1]] is not a list of broker and controller"),
         ({"roles": [1]}, "roles: [1] is not a list of broker and controller"),
         ({"roles": ["king"]}, "roles: ['king'] is not a list of broker and controller"),
-        ({"roles": ["broker"]}, "roles: a node with only one of the roles is not available yet"),
+        ({"roles": []}, "roles: [] is not a list of broker and controller"),
+        ({"roles": "broker"}, "roles: 'broker' is not a list of roles"),
         ({"controllers": ["a:1"]}, "controllers: 'a:1' is not of the form id@host:port"),
-        ({"controllers": ["1@a:1", "2@b:1"]}, "controllers: more than one controller is not available yet"),
+        ({"controllers": "1@a:1"}, "controllers: '1@a:1' is not a list of id@host:port"),
+        ({"controllers": ["x@a:1"]}, "controllers: 'x@a:1' is not of the form id@host:port"),
+        ({"controllers": [f"{2**31}@a:1"]}, "controllers: '2147483648@a:1' is not of the form id@host:port"),
+        ({"controllers": ["1@a:0"]}, "controllers: 'a:0' has no port to connect to"),
+        ({"controllers": ["1@a:1", "1@b:1"]}, "controllers: controller 1 is named twice"),
+        ({"cluster_id": "a b"}, "cluster_id: 'a b' is not a name of letters, digits, - and _"),
+        ({"cluster_id": ""}, "cluster_id: '' is not a name of letters, digits, - and _"),
+        ({"supervisor": ""}, "supervisor: '' is not a path"),
+        ({"cluster": {"session_ms": 1}}, "cluster: unknown limit 'session_ms'"),
+        ({"cluster": {"broker_session_ms": 1}}, "cluster: broker_session_ms: 1 is not between 100 and"),
         ({"storage": "postgresql://x"}, "storage: the PostgreSQL backend is not available yet"),
         ({"storage": "tape"}, "storage: 'tape' is not one of file, memory"),
         ({"flush": "later"}, "flush: 'later' is not one of commit, os"),
@@ -118,6 +139,43 @@ def test_what_is_wrong_is_named(table: dict[str, object], complaint: str) -> Non
     with pytest.raises(NodeFileError) as caught:
         node_settings(table)
     assert str(caught.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('roles = ["broker"]', "controllers: a node that is none itself needs at least one"),
+        (
+            'id = 4\nroles = ["broker"]\ncontrollers = ["4@a:1"]',
+            "controllers: node 4 is in the list, and has not the role",
+        ),
+        ('controllers = ["2@a:1", "3@b:1"]', "controllers: node 1 has the role, and is not in the list"),
+    ],
+)
+def test_roles_and_controllers_must_fit_together(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "node.toml"
+    path.write_text(text)
+    with pytest.raises(NodeFileError) as caught:
+        read_node_file(path)
+    assert str(caught.value) == f"{path}: {complaint}"
+
+
+@pytest.mark.parametrize(
+    ("text", "roles", "is_alone"),
+    [
+        ("", (True, True), True),
+        ('controllers = ["1@a:1"]', (True, True), False),  # others may list it, too
+        ('controllers = ["1@a:1", "2@b:1"]', (True, True), False),
+        ('id = 3\nroles = ["broker"]\ncontrollers = ["1@a:1"]', (True, False), False),
+        ('roles = ["controller"]\ncontrollers = ["1@a:1"]', (False, True), False),
+    ],
+)
+def test_what_a_node_is(tmp_path: Path, text: str, roles: tuple[bool, bool], is_alone: bool) -> None:
+    path = tmp_path / "node.toml"
+    path.write_text(text)
+    config = NodeConfig(**read_node_file(path))
+    assert (config.is_broker, config.is_controller) == roles
+    assert config.is_alone is is_alone
 
 
 def test_a_file_that_is_missing_or_no_toml(tmp_path: Path) -> None:

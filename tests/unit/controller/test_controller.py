@@ -9,13 +9,16 @@ from uuid import UUID
 
 import pytest
 
-from penstock.config import NodeConfig
-from penstock.controller.local import LocalController
+from penstock.config import ClusterLimits, NodeConfig
+from penstock.controller.controller import Controller
 from penstock.controller.metadata_log import METADATA_LOG, METADATA_TOPIC_ID
+from penstock.controller.producer_ids import ProducerIds
 from penstock.metadata.alterations import Alteration, Operation, ResourceAlteration
 from penstock.metadata.assignments import NewPartitions, NewTopic
-from penstock.metadata.image import ConfigResource, MetadataDelta, ResourceType
+from penstock.metadata.events import EventKind
+from penstock.metadata.image import ConfigResource, MetadataDelta, MetadataImage, ResourceType
 from penstock.metadata.topics import TopicReference
+from penstock.peers.peers import Peers
 from penstock.storage import (
     FileStorage,
     FlushJob,
@@ -40,19 +43,37 @@ def storage() -> Iterator[Storage]:
     storage.close()
 
 
-def controller_on(storage: Storage, config: NodeConfig | None = None) -> LocalController:
-    return LocalController(storage, config or NodeConfig(), now_ms=lambda: NOW_MS)
+def controller_on(storage: Storage, config: NodeConfig | None = None) -> Controller:
+    return Controller(
+        storage,
+        config or NodeConfig(),
+        Peers("test", lambda _: None),
+        now_ms=lambda: NOW_MS,
+        new_cluster_id=lambda: "c",
+        on_failure=lambda _: None,
+    )
+
+
+async def start(controller: Controller, config: NodeConfig) -> None:
+    """As a broker does that is alone."""
+    await controller.start()
+    await controller.register_alone(config.advertised_host or config.host, config.port)
+    await controller.begin(ready)
+
+
+async def ready(_image: MetadataImage) -> None:
+    pass
 
 
 def with_controller(
-    storage: Storage, work: Callable[[LocalController], Awaitable[object]], config: NodeConfig | None = None
-) -> LocalController:
+    storage: Storage, work: Callable[[Controller], Awaitable[object]], config: NodeConfig | None = None
+) -> Controller:
     """Run `work` on a started controller, then stop it; its last image can be looked at."""
 
-    async def run() -> LocalController:
+    async def run() -> Controller:
         controller = controller_on(storage, config)
-        await controller.start()
         try:
+            await start(controller, config or NodeConfig())
             await work(controller)
         finally:
             await controller.stop()
@@ -61,7 +82,7 @@ def with_controller(
     return asyncio.run(run())
 
 
-async def nothing(_controller: LocalController) -> None:
+async def nothing(_controller: Controller) -> None:
     pass
 
 
@@ -72,24 +93,14 @@ def test_a_node_registers_itself(storage: Storage) -> None:
     assert broker.storage_id == storage.storage_id
 
 
-def test_the_port_that_was_bound_is_the_one_that_is_told(storage: Storage) -> None:
-    async def run() -> int:
-        controller = controller_on(storage, NodeConfig(port=0))
-        await controller.start(port=40123)
-        await controller.stop()
-        return controller.image.brokers[1].port
-
-    assert asyncio.run(run()) == 40123
-
-
 def test_everything_is_there_after_a_restart(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         await controller.create_topics([NewTopic("a", 2, configs=[("flush", "os")]), NewTopic("b")])
         await controller.create_partitions([NewPartitions("a", 3)])
         await controller.delete_topics([TopicReference("b")])
         set_retention = Alteration("retention.ms", Operation.SET, "5")
         await controller.incremental_alter_configs([ResourceAlteration(TOPIC_A, [set_retention])])
-        await controller.allocate_producer_ids(1000)
+        await controller.allocate_producer_ids(1, 1000)
 
     before = with_controller(storage, work).image
     after = with_controller(storage, nothing).image
@@ -101,7 +112,7 @@ def test_everything_is_there_after_a_restart(storage: Storage) -> None:
 
 
 def test_each_start_is_a_new_incarnation_with_new_epochs(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         await controller.create_topics([NewTopic("a", 2)])
 
     images = [with_controller(storage, each).image for each in (work, nothing, nothing)]
@@ -111,10 +122,24 @@ def test_each_start_is_a_new_incarnation_with_new_epochs(storage: Storage) -> No
     assert epochs == sorted(set(epochs))
 
 
+def test_the_only_node_of_a_cluster_is_not_fenced_for_being_silent(storage: Storage) -> None:
+    """It sends itself no heartbeats, and its advertised name need not lead back to it."""
+    config = NodeConfig(advertised_host="no.such.host.invalid", cluster=ClusterLimits(broker_session_ms=100))
+    with_controller(storage, nothing, config)
+
+    async def outlive_a_session(controller: Controller) -> None:
+        await asyncio.sleep(0.4)
+        assert not controller.image.brokers[1].fenced
+        kinds = [each.event.kind for each in controller.publisher.events]
+        assert EventKind.BROKER_FENCED not in kinds
+
+    with_controller(storage, outlive_a_session, config)
+
+
 def test_of_many_who_create_one_topic_one_wins(storage: Storage) -> None:
     errors: list[ErrorCode | None] = []
 
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         outcomes = await asyncio.gather(*(controller.create_topics([NewTopic("a")]) for _ in range(20)))
         errors.extend(each.error.code if each.error else None for (each,) in outcomes)
 
@@ -123,7 +148,7 @@ def test_of_many_who_create_one_topic_one_wins(storage: Storage) -> None:
 
 
 def test_validation_writes_nothing(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         image = controller.image
         (outcome,) = await controller.create_topics([NewTopic("a", 3)], validate_only=True)
         assert (outcome.error, outcome.partitions) == (None, 3)
@@ -139,7 +164,7 @@ def test_subscribers_hear_of_a_change_before_it_is_answered(storage: Storage) ->
         await asyncio.sleep(0)
         heard.append(delta)
 
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         controller.subscribe(slow)
         controller.subscribe(heard.append)
         await controller.create_topics([NewTopic("a")])
@@ -153,7 +178,7 @@ def test_subscribers_hear_of_a_change_before_it_is_answered(storage: Storage) ->
 
 
 def test_a_change_is_finished_although_its_client_went_away(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         request = asyncio.create_task(controller.create_topics([NewTopic("a")]))
         await asyncio.sleep(0)
         request.cancel()
@@ -165,22 +190,10 @@ def test_a_change_is_finished_although_its_client_went_away(storage: Storage) ->
     assert list(with_controller(storage, work).image.topics) == ["a", "b"]
 
 
-def test_internal_topics_are_created_once_on_demand(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
-        configs = {"cleanup.policy": "compact"}
-        first, second = await asyncio.gather(
-            *(controller.ensure_internal_topic("__consumer_offsets", 4, configs) for _ in range(2))
-        )
-        assert first is second
-        assert len(first.partitions) == 4
-        assert controller.topic_config("__consumer_offsets").compact
-
-    with_controller(storage, work)
-
-
 def test_a_node_flushing_through_the_system_still_commits_internal_topics(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
-        await controller.ensure_internal_topic("__consumer_offsets", 1, {"cleanup.policy": "compact"})
+    async def work(controller: Controller) -> None:
+        internal = NewTopic("__consumer_offsets", 1, configs=[("cleanup.policy", "compact")])
+        await controller.create_topics([internal], allow_internal=True)
         await controller.create_topics([NewTopic("a")])
         assert controller.topic_config("__consumer_offsets").flush == "commit"
         assert controller.topic_config("a").flush == "os"
@@ -189,7 +202,7 @@ def test_a_node_flushing_through_the_system_still_commits_internal_topics(storag
 
 
 def test_defaults_from_the_nodes_table(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         (outcome,) = await controller.create_topics([NewTopic("a")])
         assert outcome.partitions == 3
         assert controller.topic_config("a").retention_ms == 9
@@ -202,11 +215,16 @@ def test_a_wrong_table_of_defaults_is_refused_at_the_start(storage: Storage) -> 
         controller_on(storage, NodeConfig(topic_defaults={"retention": "9"}))
 
 
+def producer_ids(controller: Controller) -> ProducerIds:
+    return ProducerIds(lambda count: controller.allocate_producer_ids(1, count))
+
+
 def test_producer_ids_are_never_given_twice(storage: Storage) -> None:
     given: list[int] = []
 
-    async def work(controller: LocalController) -> None:
-        given.extend(await asyncio.gather(*(controller.producer_ids.next() for _ in range(1500))))
+    async def work(controller: Controller) -> None:
+        ids = producer_ids(controller)
+        given.extend(await asyncio.gather(*(ids.next() for _ in range(1500))))
 
     with_controller(storage, work)
     with_controller(storage, work)
@@ -214,8 +232,8 @@ def test_producer_ids_are_never_given_twice(storage: Storage) -> None:
 
 
 def test_a_block_of_producer_ids_is_durable_before_it_is_used(storage: Storage) -> None:
-    async def work(controller: LocalController) -> None:
-        found = await controller.producer_ids.next()
+    async def work(controller: Controller) -> None:
+        found = await producer_ids(controller).next()
         assert found < controller.image.next_producer_id
 
     assert with_controller(storage, work).image.next_producer_id == 1000
@@ -230,7 +248,7 @@ def test_after_its_end_a_controller_refuses(storage: Storage) -> None:
 def test_a_disk_that_fails_changes_nothing(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         def refuse(*_arguments: object, **_named: object) -> int:
             raise StorageError("cannot write: No space left on device")
 
@@ -245,7 +263,7 @@ def test_a_disk_that_fails_changes_nothing(
 
 
 def test_what_could_not_be_flushed_is_never_seen(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         def fail(job: FlushJob) -> None:
             job.error = StorageError("cannot sync: Input/output error")
 
@@ -264,7 +282,7 @@ def test_a_subscriber_that_cannot_follow_is_reported(storage: Storage) -> None:
     def refuse(_delta: MetadataDelta) -> None:
         raise StorageError("cannot create a-0: Too many open files")
 
-    async def work(controller: LocalController) -> None:
+    async def work(controller: Controller) -> None:
         controller.subscribe(refuse)
         with pytest.raises(ApiError, match="Too many open files") as failure:
             await controller.create_topics([NewTopic("a")])
@@ -293,7 +311,7 @@ def test_a_log_that_makes_no_sense_stops_the_start(storage: Storage, value: byte
 
 
 def test_what_was_answered_is_on_disk(tmp_path: Path) -> None:
-    async def answered(controller: LocalController) -> None:
+    async def answered(controller: Controller) -> None:
         await controller.create_topics([NewTopic("a", 1000)])
         # A copy of the folder is what a crash at this moment leaves.
         shutil.copytree(tmp_path / "node", tmp_path / "copy")

@@ -13,13 +13,16 @@ from penstock.metadata.image import ConfigResource
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 
     from penstock.broker.context import RequestContext
+    from penstock.metadata.alterations import ConfigOutcome
     from penstock.wire.shapes import Body
 
 
-@api(33, 0, 2)
+@api(33, 0, 2, forwarded=True)
 async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -> Body:
     wanted = [
         ResourceAlteration(
@@ -28,5 +31,8 @@ async def alter_configs(request: AlterConfigsRequest, context: RequestContext) -
         )
         for resource in request.resources
     ]
-    change = context.broker.controller.alter_configs(wanted, validate_only=request.validate_only)
-    return await altered_configs(wanted, change)
+
+    async def change() -> Sequence[ConfigOutcome]:
+        return await context.controller.alter_configs(wanted, validate_only=request.validate_only)
+
+    return await altered_configs(wanted, change())

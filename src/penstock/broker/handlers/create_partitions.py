@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from penstock.wire.shapes import Body
 
 
-@api(37, 0, 3)
+@api(37, 0, 3, forwarded=True)
 async def create_partitions(request: CreatePartitionsRequest, context: RequestContext) -> Body:
     wanted = [_new_partitions(topic) for topic in request.topics]
     try:
-        outcomes = await context.broker.controller.create_partitions(
-            wanted, validate_only=request.validate_only
-        )
+        outcomes = await context.controller.create_partitions(wanted, validate_only=request.validate_only)
     except ApiError as error:
         outcomes = [TopicOutcome(each.topic, error=error) for each in wanted]
     return {"results": [{"name": outcome.name, **error_fields(outcome.error)} for outcome in outcomes]}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.answers import error_fields
 from penstock.metadata.assignments import NewTopic
 from penstock.metadata.topics import TopicOutcome
+from penstock.peers.peers import NODE_CLIENT_ID
 from penstock.types import ApiError
 from penstock.wire.registry import api
 
@@ -18,19 +19,24 @@ if TYPE_CHECKING:
     from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 
     from penstock.broker.context import RequestContext
-    from penstock.controller.local import LocalController
+    from penstock.controller.controller import Controller
     from penstock.wire.shapes import Body
 
 
-@api(19, 2, 7)
+@api(19, 2, 7, forwarded=True)
 async def create_topics(request: CreateTopicsRequest, context: RequestContext) -> Body:
-    controller = context.broker.controller
     new_topics = [_new_topic(topic) for topic in request.topics]
     try:
-        outcomes = await controller.create_topics(new_topics, validate_only=request.validate_only)
+        outcomes = await context.controller.create_topics(
+            new_topics,
+            validate_only=request.validate_only,
+            allow_internal=context.client_id.startswith(NODE_CLIENT_ID),
+        )
     except ApiError as error:
         outcomes = [TopicOutcome(topic.name, error=error) for topic in new_topics]
-    return {"topics": [_answer(outcome, controller, request.validate_only) for outcome in outcomes]}
+    return {
+        "topics": [_answer(outcome, context.broker.controller, request.validate_only) for outcome in outcomes]
+    }
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -43,7 +49,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _answer(outcome: TopicOutcome, controller: LocalController, validate_only: bool) -> dict[str, Any]:
+def _answer(outcome: TopicOutcome, controller: Controller, validate_only: bool) -> dict[str, Any]:
     answer = {"name": outcome.name, **error_fields(outcome.error)}
     if outcome.error is not None:
         return answer

@@ -1,7 +1,8 @@
 """DeleteRecords (21), versions 0–2: move the start of partitions, at most to their high watermarks.
 
-Offset -1 stands for the high watermark. An offset before the start changes nothing. Topics that are only
-compacted refuse, as each of their records may be the last of its key; so do internal topics.
+Offset -1 stands for the high watermark. An offset before the start changes nothing. The answer waits until
+every live replica has moved its own start. Topics that are only compacted refuse, as each of their records
+may be the last of its key; so do internal topics.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ NO_LOW_WATERMARK = -1
 
 
 @api(21, 0, 2)
-def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> Body:
+async def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> Body:
+    timeout_s = request.timeout.total_seconds()
     return {
         "topics": [
             {
                 "name": topic.name,
                 "partitions": [
-                    _answer(context.broker, topic.name, each.partition_index, each.offset)
+                    await _answer(context.broker, topic.name, each.partition_index, each.offset, timeout_s)
                     for each in topic.partitions
                 ],
             }
@@ -40,10 +42,10 @@ def delete_records(request: DeleteRecordsRequest, context: RequestContext) -> Bo
     }
 
 
-def _answer(broker: Broker, topic: str, index: int, offset: int) -> dict[str, Any]:
+async def _answer(broker: Broker, topic: str, index: int, offset: int, timeout_s: float) -> dict[str, Any]:
     low_watermark, error_code = NO_LOW_WATERMARK, ErrorCode.none
     try:
-        low_watermark = _delete(broker, topic, index, offset)
+        low_watermark = await _delete(broker, topic, index, offset, timeout_s)
     except ApiError as error:
         error_code = error.code
     except StorageError:
@@ -51,8 +53,9 @@ def _answer(broker: Broker, topic: str, index: int, offset: int) -> dict[str, An
     return {"partition_index": index, "low_watermark": low_watermark, "error_code": error_code}
 
 
-def _delete(broker: Broker, topic: str, index: int, offset: int) -> int:
+async def _delete(broker: Broker, topic: str, index: int, offset: int, timeout_s: float) -> int:
     partition = broker.partitions.require(topic, index)
+    partition.check_is_leader()
     if is_internal(topic):
         raise ApiError(ErrorCode.invalid_topic_exception)
     if not partition.config.delete:
@@ -62,5 +65,5 @@ def _delete(broker: Broker, topic: str, index: int, offset: int) -> int:
     if not 0 <= offset <= partition.high_watermark:
         raise ApiError(ErrorCode.offset_out_of_range)
     if offset > partition.log_start_offset:
-        partition.log.delete_records_before(offset)
+        await partition.delete_records_before(offset, timeout_s)
     return partition.log_start_offset

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 TOPIC_IDS_FROM = 6
 
 
-@api(20, 1, 6)
+@api(20, 1, 6, forwarded=True)
 async def delete_topics(request: DeleteTopicsRequest, context: RequestContext) -> Body:
     if context.api_version < TOPIC_IDS_FROM:
         references = [TopicReference(name) for name in context.raw.topic_names]
     else:
         references = [TopicReference(topic.name, topic.topic_id) for topic in request.topics]
     try:
-        outcomes = await context.broker.controller.delete_topics(references)
+        outcomes = await context.controller.delete_topics(references)
     except ApiError as error:
         outcomes = [TopicOutcome(each.name, each.topic_id, error) for each in references]
     return {

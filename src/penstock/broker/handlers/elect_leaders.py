@@ -1,8 +1,7 @@
 """ElectLeaders (43), versions 0–2: make preferred replicas leaders.
 
-With one broker each partition is led by its only replica, so there is nothing to elect: a partition that is
-named gets ELECTION_NOT_NEEDED, and a request for all partitions (null) gets an empty list, as Kafka leaves
-out what needs no election there. Unclean elections (type 1) are never held.
+A partition that is named and led as it should be gets ELECTION_NOT_NEEDED; a request for all partitions is
+answered with those that needed an election. Unclean elections (type 1) are never held.
 """
 
 from __future__ import annotations
@@ -10,53 +9,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.answers import error_fields
-from penstock.types import ApiError, ErrorCode
+from penstock.metadata.elections import ElectionType
+from penstock.types import ApiError, TopicPartition
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
     from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 
     from penstock.broker.context import RequestContext
-    from penstock.metadata.image import MetadataImage
     from penstock.wire.shapes import Body
 
-PREFERRED = 0
-UNCLEAN = 1
+TYPES_FROM = 1
 
 
-@api(43, 0, 2)
-def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -> Body:
-    if request.election_type not in (PREFERRED, UNCLEAN):
-        return {"error_code": ErrorCode.invalid_request}
-    image = context.broker.controller.image
+@api(43, 0, 2, forwarded=True)
+async def elect_leaders(request: ElectLeadersRequest, context: RequestContext) -> Body:
+    kind = request.election_type if context.api_version >= TYPES_FROM else ElectionType.PREFERRED
+    wanted = None
     if request.topic_partitions is not None:
-        wanted = [(each.topic, each.partitions) for each in request.topic_partitions]
-        return {"replica_election_results": [_elect(image, *each) for each in wanted]}
-    everything = [_elect(image, topic.name, tuple(topic.partitions)) for topic in image.topics.values()]
-    for result in everything:
-        result["partition_result"] = [
-            each
-            for each in result["partition_result"]
-            if each["error_code"] is not ErrorCode.election_not_needed
+        wanted = [
+            TopicPartition(topic.topic, index)
+            for topic in request.topic_partitions
+            for index in topic.partitions
         ]
-    return {"replica_election_results": [each for each in everything if each["partition_result"]]}
-
-
-def _elect(image: MetadataImage, topic: str, partitions: tuple[int, ...]) -> dict[str, Any]:
+    try:
+        outcomes = await context.controller.elect_leaders(wanted, kind)
+    except ApiError as error:
+        return {"error_code": error.code}
+    results: dict[str, list[dict[str, Any]]] = {}
+    for outcome in outcomes:
+        answer = {"partition_id": outcome.partition, **error_fields(outcome.error)}
+        results.setdefault(outcome.topic, []).append(answer)
     return {
-        "topic": topic,
-        "partition_result": [
-            {"partition_id": index, **error_fields(_refusal(image, topic, index))} for index in partitions
-        ],
+        "replica_election_results": [
+            {"topic": topic, "partition_result": found} for topic, found in results.items()
+        ]
     }
-
-
-def _refusal(image: MetadataImage, topic: str, index: int) -> ApiError:
-    found = image.topics.get(topic)
-    partition = found.partitions.get(index) if found is not None else None
-    if partition is None:
-        return ApiError(ErrorCode.unknown_topic_or_partition, f"No partition {topic}-{index}.")
-    leader = image.brokers.get(partition.leader)
-    if leader is not None and not leader.fenced:
-        return ApiError(ErrorCode.election_not_needed, "Leader election not needed for topic partition.")
-    return ApiError(ErrorCode.eligible_leaders_not_available, "No eligible replica is alive.")

@@ -9,7 +9,10 @@ its time is over.
 
 Sessions are declined (`session_id` 0), which clients take as "send everything each time".
 
-Not done: aborted transactions, fetch by replicas.
+A follower serves consumers too (KIP-392), up to the high watermark that it knows; the leader points a client
+at one in its own rack. Replicas fetch with version 17, see replica_fetch.py.
+
+Not done: aborted transactions.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
     from penstock.wire.batch import Buffer
 
+FOLLOWERS_FROM = 11
+"""Clients of earlier versions never ask a follower on purpose."""
 Answers = list[tuple[str, list[PartitionAnswer]]]
 
 
@@ -57,6 +62,7 @@ class _Fetch:
         self._woken: asyncio.Future[None] | None = None
         self._turn = self._next_turn()
         self.must_wait = False
+        self._sends_elsewhere = False
 
     def read(self) -> Answers:
         """Read all partitions within the limits, the one whose turn it is first."""
@@ -80,7 +86,9 @@ class _Fetch:
             failed = failed or answer.error_code != 0
             found[place] = answer
         self._missing_bytes = min(self._request.min_bytes, self._request.max_bytes) - total
-        self.must_wait = self._missing_bytes > 0 and not failed and bool(self._partitions)
+        self.must_wait = (
+            self._missing_bytes > 0 and not failed and not self._sends_elsewhere and bool(self._partitions)
+        )
         answers: Answers = [(topic.topic, []) for topic in self._request.topics]
         for place, (topic_place, _, _) in enumerate(wanted):
             answers[topic_place][1].append(found[place])
@@ -103,8 +111,24 @@ class _Fetch:
         try:
             partition = self._broker.partitions.require(topic, asked.partition)
             partition.check_leader_epoch(asked.current_leader_epoch)
-            self._partitions.append(partition)
             high_watermark, log_start = partition.high_watermark, partition.log_start_offset
+            if partition.is_leader:
+                other = self._preferred_replica(partition, asked.fetch_offset)
+                if other is not None:
+                    self._sends_elsewhere = True
+                    return PartitionAnswer(
+                        asked.partition,
+                        0,
+                        high_watermark,
+                        high_watermark,
+                        log_start,
+                        preferred_read_replica=other,
+                    )
+            elif partition.follower is None or self._context.api_version < FOLLOWERS_FROM:
+                raise ApiError(ErrorCode.not_leader_or_follower)
+            elif asked.fetch_offset > high_watermark:
+                raise ApiError(ErrorCode.offset_not_available)
+            self._partitions.append(partition)
             if not log_start <= asked.fetch_offset <= partition.log.log_end_offset:
                 return PartitionAnswer(
                     asked.partition, ErrorCode.offset_out_of_range, high_watermark, high_watermark, log_start
@@ -123,6 +147,21 @@ class _Fetch:
             )
             return PartitionAnswer(asked.partition, ErrorCode.kafka_storage_error)
         return PartitionAnswer(asked.partition, 0, high_watermark, high_watermark, log_start, records=records)
+
+    def _preferred_replica(self, partition: Partition, offset: int) -> int | None:
+        """A live in-sync follower in the client's rack that holds the offset; None if we are as good."""
+        rack = self._request.rack_id
+        if not rack or len(partition.image.isr) == 1 or rack == self._broker.config.rack:
+            return None
+        assert partition.leader is not None
+        brokers = self._broker.controller.image.brokers
+        for broker_id in partition.image.isr:
+            broker = brokers.get(broker_id)
+            if broker is not None and broker.rack == rack and not broker.fenced:
+                end_offset = partition.leader.end_offset_of(broker_id)
+                if broker_id != self._broker.config.node_id and end_offset >= offset:
+                    return broker_id
+        return None
 
     async def wait(self, timeout_s: float) -> None:
         """Until enough bytes have arrived or the time is over."""

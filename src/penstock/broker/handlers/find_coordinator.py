@@ -1,7 +1,7 @@
 """FindCoordinator (10), versions 0–4: which broker coordinates a group.
 
-On one node that is this broker. The offsets topic is created when somebody first asks. From version 4 on
-a request names several keys.
+It leads the partition of the offsets topic that the group belongs to. The topic is created when somebody asks
+for the first time. From version 4 on a request names several keys.
 
 Not done: transactions. Looking for their coordinator is refused with the one error that makes every client
 give up at once instead of asking again.
@@ -46,10 +46,9 @@ async def _coordinator(key_type: int, key: str, context: RequestContext) -> Body
             )
         if key_type != GROUP:
             raise ApiError(ErrorCode.invalid_request, f"unknown key type {key_type}")
-        await broker.groups.ensure_ready(key)
+        node = await broker.groups.coordinator(key)
     except ApiError as error:
         return {
             "error_code": error.code, "error_message": error.message, "node_id": -1, "host": "", "port": -1,
         }  # fmt: skip
-    node = broker.controller.image.brokers[broker.config.node_id]
     return {"error_code": ErrorCode.none, "node_id": node.id, "host": node.host, "port": node.port}

@@ -13,13 +13,16 @@ from penstock.metadata.image import ConfigResource
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 
     from penstock.broker.context import RequestContext
+    from penstock.metadata.alterations import ConfigOutcome
     from penstock.wire.shapes import Body
 
 
-@api(44, 0, 1)
+@api(44, 0, 1, forwarded=True)
 async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, context: RequestContext) -> Body:
     wanted = [
         ResourceAlteration(
@@ -28,5 +31,8 @@ async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, con
         )
         for resource in request.resources
     ]
-    change = context.broker.controller.incremental_alter_configs(wanted, validate_only=request.validate_only)
-    return await altered_configs(wanted, change)
+
+    async def change() -> Sequence[ConfigOutcome]:
+        return await context.controller.incremental_alter_configs(wanted, validate_only=request.validate_only)
+
+    return await altered_configs(wanted, change())

@@ -30,7 +30,7 @@ async def init_producer_id(request: InitProducerIdRequest, context: RequestConte
     producer_id, producer_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
     if error_code is ErrorCode.none:
         try:
-            producer_id, producer_epoch = await context.broker.controller.producer_ids.next(), 0
+            producer_id, producer_epoch = await context.broker.producer_ids.next(), 0
         except ApiError as error:
             error_code = error.code
     return {"error_code": error_code, "producer_id": producer_id, "producer_epoch": producer_epoch}

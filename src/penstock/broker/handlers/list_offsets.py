@@ -29,6 +29,7 @@ LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
 MAX_TIMESTAMP_FROM = 7
+OFFSET_NOT_AVAILABLE_FROM = 5
 
 NOT_FOUND = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
 
@@ -57,12 +58,25 @@ def _answer(
             raise ApiError(ErrorCode.invalid_request)
         partition = context.broker.partitions.require(topic, wanted.partition_index)
         partition.check_leader_epoch(wanted.current_leader_epoch)
+        if wanted.timestamp == EARLIEST:
+            partition.check_is_leader()
+        else:
+            _check_serves_offsets(partition, context.api_version)
         found = _find(partition, wanted.timestamp, context.api_version)
     except ApiError as error:
         error_code = error.code
     except StorageError:
         error_code = ErrorCode.kafka_storage_error
     return {"partition_index": wanted.partition_index, "error_code": error_code, **found}
+
+
+def _check_serves_offsets(partition: Partition, version: int) -> None:
+    try:
+        partition.check_serves_offsets()
+    except ApiError as error:
+        if error.code is ErrorCode.offset_not_available and version < OFFSET_NOT_AVAILABLE_FROM:
+            raise ApiError(ErrorCode.leader_not_available) from error
+        raise
 
 
 def _find(partition: Partition, timestamp: int, version: int) -> dict[str, int]:

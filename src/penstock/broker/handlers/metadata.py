@@ -79,7 +79,7 @@ async def _create_missing(broker: Broker, request: MetadataRequest) -> dict[str,
     if not missing:
         return {}
     try:
-        outcomes = await broker.controller.create_topics(missing)
+        outcomes = await broker.channel.create_topics(missing)
     except ApiError as error:
         return {topic.name: error.code for topic in missing}
     return {

@@ -36,6 +36,7 @@ def _answer(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> dic
     try:
         partition = broker.partitions.require(topic, wanted.partition)
         partition.check_leader_epoch(wanted.current_leader_epoch)
+        partition.check_is_leader()
     except ApiError as error:
         return {"partition": wanted.partition, "error_code": error.code}
     epoch, end_offset = _end_of_epoch(partition, wanted.leader_epoch)

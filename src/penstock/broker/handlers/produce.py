@@ -13,6 +13,7 @@ Not done: transactions.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.broker.reply import Deferred, EncodedBody, NoResponse
@@ -26,14 +27,16 @@ from penstock.wire.registry import api
 
 if TYPE_CHECKING:
     from penstock.broker.context import RequestContext
-    from penstock.broker.partition import Partition
+    from penstock.broker.partition import Partition, WhenDone
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 
 
 @api(0, 3, 9, advertised_from=0, decoder=read_request)
 def produce(request: ProduceRequest, context: RequestContext) -> Deferred[EncodedBody | NoResponse]:
-    work = _Produce(context.api_version, is_answered=request.acks != ACKS_NONE)
+    if request.acks == ACKS_LEADER and not context.broker.lifecycle.has_lease:
+        request = request._replace(acks=ACKS_ALL)  # another may lead by now: its word alone is worth nothing
+    work = _Produce(context.api_version, request.acks)
     for topic in request.topics:
         answers: list[PartitionAnswer] = []
         work.topics.append((topic.name, answers))
@@ -41,8 +44,10 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
             try:
                 _check_request(request, topic.name)
                 partition = context.broker.partitions.require(topic.name, index)
-                if request.acks == ACKS_ALL and len(partition.isr) < partition.config.min_insync_replicas:
-                    raise ApiError(ErrorCode.not_enough_replicas)
+                if not partition.is_leader:
+                    raise ApiError(ErrorCode.not_leader_or_follower)
+                if request.acks == ACKS_ALL and not partition.has_enough_replicas:
+                    raise ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
                 appended = _append(partition, records, context)
             except ApiError as error:
                 work.failed = True
@@ -53,7 +58,15 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
             else:
                 work.wait_for(partition, answers, *appended)
     work.one_is_done()
+    work.expire_after(request.timeout_ms)
     return work.answer
+
+
+def not_enough(partition: Partition) -> str:
+    return (
+        f"{partition.topic}-{partition.index} has too few in-sync replicas alive:"
+        f" {list(partition.image.isr)}, of which it needs {partition.config.min_insync_replicas}"
+    )
 
 
 class RefusedRecordsError(ApiError):
@@ -67,13 +80,15 @@ class RefusedRecordsError(ApiError):
 class _Produce:
     """One request on its way: the answers so far, and how many partitions have not committed yet."""
 
-    def __init__(self, version: int, *, is_answered: bool) -> None:
+    def __init__(self, version: int, acks: int) -> None:
         self.topics: list[tuple[str, list[PartitionAnswer]]] = []
         self.answer: Deferred[EncodedBody | NoResponse] = Deferred()
         self.failed = False
         self._version = version
-        self._is_answered = is_answered
+        self._acks = acks
         self._undone = 1  # the appending itself, then one for each partition that has to commit
+        self._waiting_for_others: list[WhenDone] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     def wait_for(
         self,
@@ -88,19 +103,45 @@ class _Produce:
             PartitionAnswer(partition.index, 0, base_offset, append_time_ms, partition.log_start_offset)
         )
         self._undone += 1
+        is_open = True
 
-        def committed(error: ApiError | None) -> None:
+        def done(error: ApiError | None) -> None:
+            nonlocal is_open
+            if not is_open:
+                return  # it took too long
+            is_open = False
             if error is not None:
                 answers[place] = PartitionAnswer(partition.index, error.code, error_message=error.message)
             self.one_is_done()
 
-        partition.when_committed(end_offset, committed)
+        if self._acks != ACKS_ALL:
+            partition.when_flushed(end_offset, done)
+            return
+        partition.when_committed(end_offset, done)
+        if is_open and len(partition.image.replicas) > 1:
+            self._waiting_for_others.append(done)
+
+    def expire_after(self, timeout_ms: int) -> None:
+        """The client waits no longer than this for other brokers; for our own disk it always waits.
+
+        What is appended stays, and may be committed later.
+        """
+        if self._waiting_for_others and self._undone:
+            self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._expire)
+
+    def _expire(self) -> None:
+        error = ApiError(ErrorCode.request_timed_out, "not all in-sync replicas have it yet")
+        for done in self._waiting_for_others:
+            done(error)
 
     def one_is_done(self) -> None:
         self._undone -= 1
         if self._undone:
             return
-        if self._is_answered:
+        self._waiting_for_others.clear()  # a cycle that only the collector would find
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._acks != ACKS_NONE:
             self.answer.resolve(EncodedBody([write_response(self.topics, self._version)]))
         else:
             # Nobody hears of it, but until now the request counted as one under way: a producer that

@@ -1,0 +1,166 @@
+"""A broker's life in a cluster: it registers, says that it is there, and asks before it stops.
+
+Registered, it is fenced until it knows the metadata up to its own registration. Whatever it led before has
+other leaders or none by then. When the controller does not know it any more, as after a long pause, it
+registers again as the same process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from penstock.metadata.brokers import Registration
+from penstock.storage.errors import StorageError
+from penstock.types import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.broker.controller_channel import ControllerChannel
+    from penstock.config import NodeConfig
+    from penstock.controller.controller import Controller
+    from penstock.storage import Storage
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.2
+LEASE: Final = 0.75
+"""Of a session, counted from when the last answered heartbeat was sent."""
+FATAL: Final = {
+    ErrorCode.inconsistent_cluster_id: "its data belong to another cluster than its controllers",
+    ErrorCode.duplicate_broker_registration: "another broker runs under the same id",
+}
+GOODBYE_S_MAX: Final = 2.5
+
+
+class Lifecycle:
+    def __init__(
+        self,
+        config: NodeConfig,
+        storage: Storage,
+        controller: Controller,
+        channel: ControllerChannel,
+        *,
+        is_clean: bool,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self.broker_epoch = -1
+        self.is_fenced = True
+        self._config = config
+        self._storage = storage
+        self._controller = controller
+        self._channel = channel
+        self._is_clean = is_clean
+        self._on_failure = on_failure
+        self._incarnation = uuid.uuid4()
+        self._address = ("", 0)
+        self._task: asyncio.Task[None] | None = None
+        self._unfenced = asyncio.Event()
+        self._lease_until = 0.0
+        self._wants_to_stop = False
+        self._may_stop = asyncio.Event()
+
+    async def register(self, host: str, port: int) -> None:
+        """Returns when the registration is in this node's own metadata."""
+        self._address = (host, port)
+        if self._config.is_alone:
+            self.broker_epoch = await self._controller.register_alone(host, port)
+        else:
+            await self._register()
+        self.is_fenced = not self._config.is_alone
+
+    async def _register(self) -> None:
+        registration = Registration(
+            self._config.node_id,
+            self._incarnation,
+            self._storage.storage_id,
+            *self._address,
+            self._config.rack,
+            is_clean=self._is_clean,
+        )
+        loop = asyncio.get_running_loop()
+        give_up_at = 0.0
+        while True:
+            try:
+                self.broker_epoch = await self._channel.register(registration, self._storage.cluster_id)
+                break
+            except ApiError as error:
+                if error.code in FATAL:
+                    # The one before may be dead and not be fenced yet: a new controller gives it a session.
+                    give_up_at = give_up_at or loop.time() + 2 * self._config.cluster.broker_session_ms / 1000
+                    if loop.time() >= give_up_at:
+                        failure = StorageError(f"this node cannot join: {FATAL[error.code]}")
+                        self._on_failure(failure)
+                        raise failure from error
+                log.info("not registered yet: %s", error)
+                await asyncio.sleep(RETRY_S)
+        await self._controller.until(self._is_known)
+        log.info("registered with epoch %d", self.broker_epoch)
+
+    def _is_known(self) -> bool:
+        broker = self._controller.image.brokers.get(self._config.node_id)
+        return broker is not None and broker.epoch >= self.broker_epoch
+
+    def start(self) -> None:
+        """Heartbeats, from now on; after `register` and when the metadata are carried out here."""
+        if not self._config.is_alone:
+            self._task = asyncio.get_running_loop().create_task(self._beat())
+
+    async def until_unfenced(self) -> None:
+        if not self._config.is_alone:
+            await self._unfenced.wait()
+
+    async def stop(self) -> None:
+        """Ask the controller to move leadership away, then end; after some seconds without asking."""
+        if self._task is None:
+            return
+        self._wants_to_stop = True
+        try:
+            async with asyncio.timeout(GOODBYE_S_MAX):
+                await self._may_stop.wait()
+        except TimeoutError:
+            log.warning("stopping without the controller's consent")
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _beat(self) -> None:
+        while True:
+            try:
+                await self._one_beat()
+            except ApiError as error:
+                if error.code is ErrorCode.stale_broker_epoch:
+                    log.warning("the controller does not know this process any more; registering again")
+                    await self._register()
+                    continue
+                log.info("heartbeat: %s", error)
+                await asyncio.sleep(RETRY_S)
+                continue
+            except Exception:
+                log.exception("heartbeat")
+            interval_s = self._config.cluster.broker_heartbeat_ms / 1000
+            await asyncio.sleep(RETRY_S / 4 if self.is_fenced or self._wants_to_stop else interval_s)
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether the controller cannot have fenced us yet, as clocks go: our leadership is not doubtful."""
+        return self._config.is_alone or asyncio.get_running_loop().time() < self._lease_until
+
+    async def _one_beat(self) -> None:
+        sent = asyncio.get_running_loop().time()
+        reply = await self._channel.heartbeat(
+            self._config.node_id,
+            self.broker_epoch,
+            self._controller.publisher.published_offset,
+            wants_to_stop=self._wants_to_stop,
+        )
+        if reply.is_fenced != self.is_fenced:
+            log.info("%s by the controller", "fenced" if reply.is_fenced else "unfenced")
+        self.is_fenced = reply.is_fenced
+        if not reply.is_fenced:
+            self._lease_until = sent + LEASE * self._config.cluster.broker_session_ms / 1000
+            self._unfenced.set()
+        if reply.should_shut_down:
+            self._may_stop.set()

@@ -1,0 +1,292 @@
+"""The active controller: the leader of the quorum decides, one change after the other.
+
+A change is decided on the committed image, written as one batch, and counts when that is committed; the next
+is decided after that. So of two requests for one name exactly one wins, and nobody sees half a batch. What
+was begun is finished even if whoever asked goes away.
+
+It also watches the brokers. Who has been silent for a session is fenced; who breaks its connection and has
+nobody listening at its address is fenced at once. Clocks only decide when to try: that a fenced broker does
+no harm is the business of epochs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from penstock.controller.sessions import BrokerSessions
+from penstock.metadata import brokers
+from penstock.metadata.image import ImageDraft
+from penstock.metadata.records import ClusterRecord
+from penstock.peers.connection import PeerDownError, PeerError
+from penstock.storage.errors import StorageError
+from penstock.types import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.config import ClusterLimits
+    from penstock.controller.publisher import MetadataPublisher
+    from penstock.controller.quorum_driver import QuorumDriver
+    from penstock.metadata.brokers import Registration
+    from penstock.metadata.image import BrokerImage, MetadataImage
+    from penstock.metadata.leadership import MinInsync
+    from penstock.metadata.records import MetadataRecord
+    from penstock.peers.peers import Peers
+
+log = logging.getLogger(__name__)
+
+SESSION_CHECK_S: Final = 0.1
+Outcome = TypeVar("Outcome")
+Decide = Callable[["MetadataImage"], tuple[Sequence["MetadataRecord"], Outcome]]
+
+
+class HeartbeatReply(NamedTuple):
+    is_caught_up: bool
+    is_fenced: bool
+    should_shut_down: bool
+
+
+class ActiveController:
+    def __init__(
+        self,
+        driver: QuorumDriver,
+        publisher: MetadataPublisher,
+        peers: Peers,
+        limits: ClusterLimits,
+        *,
+        min_insync: MinInsync,
+        new_cluster_id: Callable[[], str],
+        end_offset: Callable[[], int],
+        watches_brokers: bool,
+    ) -> None:
+        self.epoch: int | None = None
+        """Set while this node is the active controller."""
+        self._driver = driver
+        self._publisher = publisher
+        self._peers = peers
+        self._min_insync = min_insync
+        self._new_cluster_id = new_cluster_id
+        self._end_offset = end_offset
+        self._watches_brokers = watches_brokers
+        self._sessions = BrokerSessions(limits.broker_session_ms)
+        self._unfence_offsets: dict[int, int] = {}
+        """Up to where each fenced broker must know the metadata before it serves again."""
+        self._one_at_a_time = asyncio.Lock()
+        self._changes: set[asyncio.Task[object]] = set()
+        self._probes: set[asyncio.Task[None]] = set()
+        self._commits: list[tuple[int, asyncio.Future[None]]] = []
+        self._loop = asyncio.get_running_loop()
+        self._watch: asyncio.Task[None] | None = None
+        self._leads_epoch: int | None = None
+        self._error: ApiError | None = None
+
+    # What the quorum says
+
+    def leader_is(self, epoch: int, *, is_me: bool) -> None:
+        self._leads_epoch = epoch if is_me else None
+        if not is_me and self.epoch is not None:
+            log.info("no longer the active controller")
+        self.epoch = None
+        self._fail_commits()
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
+    def committed(self, high_watermark: int) -> None:
+        waiting = []
+        for end_offset, commit in self._commits:
+            if end_offset > high_watermark:
+                waiting.append((end_offset, commit))
+            elif not commit.done():
+                commit.set_result(None)
+        self._commits = waiting
+        # The first commit of a leader covers all that came before it: the image is whole.
+        if self.epoch is None and self._leads_epoch is not None and self._driver.core.takes_entries:
+            self._activate(self._leads_epoch)
+
+    def _activate(self, epoch: int) -> None:
+        log.info("this node is the active controller of epoch %d", epoch)
+        self.epoch = epoch
+        if not self._watches_brokers:
+            return
+        now_ms = self._now_ms()
+        for broker in self._publisher.image.brokers.values():
+            if not broker.fenced:
+                self._sessions.begin(broker.id, broker.epoch, now_ms)
+                # Whoever died with the last controller broke its connection to that one, not to us.
+                self._probe_soon(broker.id, broker.epoch)
+        self._watch = self._loop.create_task(self._watch_sessions())
+
+    async def stop(self) -> None:
+        """Finish the changes under way, refuse further ones."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._changes:
+            await asyncio.wait(self._changes, timeout=2.0)
+        self.epoch = None
+        self._fail_commits()
+        if self._changes:
+            await asyncio.wait(self._changes)
+
+    def fail(self, error: Exception) -> None:
+        """The disk refuses: nothing is changed any more until the next start."""
+        self._error = ApiError(ErrorCode.kafka_storage_error, str(error))
+        self.epoch = None
+        self._fail_commits()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if self.epoch is None:
+            raise not_controller()
+
+    def _fail_commits(self) -> None:
+        commits, self._commits = self._commits, []
+        for _, commit in commits:
+            if not commit.done():
+                commit.set_exception(self._error or not_controller())
+
+    # Changes
+
+    async def change(self, decide: Decide[Outcome], *, validate_only: bool = False) -> Outcome:
+        self.check()
+        if validate_only:
+            return decide(self._publisher.image)[1]
+        task = self._loop.create_task(self._decide_and_commit(decide))
+        self._changes.add(task)
+        task.add_done_callback(self._change_done)
+        return await asyncio.shield(task)
+
+    def _change_done(self, task: asyncio.Task[object]) -> None:
+        self._changes.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:  # whoever asked may be gone
+            log.warning("a change of the metadata was not made: %s", error)
+
+    async def _decide_and_commit(self, decide: Decide[Outcome]) -> Outcome:
+        async with self._one_at_a_time:
+            self.check()
+            image = self._publisher.image
+            records, outcome = decide(image)
+            if not records:
+                return outcome
+            if not image.cluster_id:
+                records = [ClusterRecord(self._new_cluster_id()), *records]
+            draft = ImageDraft(image)
+            for record in records:
+                draft.apply(record)  # before it is written: a batch that cannot be applied never is
+            end_offset = await self._commit(records)
+        try:
+            await self._publisher.carried_out(end_offset)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        return outcome
+
+    async def _commit(self, records: Sequence[MetadataRecord]) -> int:
+        try:
+            epoch, end_offset = await self._driver.append(records)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        self.check()
+        if epoch != self.epoch:
+            raise not_controller()
+        if self._publisher.applied_offset < end_offset:
+            commit: asyncio.Future[None] = self._loop.create_future()
+            self._commits.append((end_offset, commit))
+            await commit
+        return end_offset
+
+    # Brokers
+
+    async def register(self, registration: Registration) -> int:
+        """The epoch under which the broker is registered."""
+
+        def decide(image: MetadataImage) -> tuple[Sequence[MetadataRecord], int]:
+            return brokers.register_broker(
+                image,
+                registration,
+                broker_epoch=self._end_offset(),
+                is_alive=self._sessions.is_alive(registration.broker_id, self._now_ms()),
+                min_insync=self._min_insync,
+            )
+
+        broker_epoch = await self.change(decide)
+        self._sessions.begin(registration.broker_id, broker_epoch, self._now_ms())
+        return broker_epoch
+
+    async def heartbeat(
+        self, broker_id: int, broker_epoch: int, metadata_offset: int, *, wants_to_stop: bool
+    ) -> HeartbeatReply:
+        self.check()
+        broker = self._publisher.image.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            raise ApiError(ErrorCode.stale_broker_epoch)
+        self._sessions.heard(broker_id, broker_epoch, self._now_ms())
+        is_caught_up = metadata_offset > broker_epoch and self._knows_of_its_fencing(broker, metadata_offset)
+        if wants_to_stop and not broker.stopping:
+            await self.change(lambda image: (brokers.stop_broker(image, broker_id, self._min_insync), None))
+        elif broker.fenced and is_caught_up and not broker.stopping:
+            await self.change(lambda image: (self._unfence(image, broker_id, broker_epoch), None))
+        broker = self._publisher.image.brokers.get(broker_id)
+        is_fenced = broker is None or broker.fenced
+        return HeartbeatReply(is_caught_up, is_fenced, wants_to_stop)
+
+    def _knows_of_its_fencing(self, broker: BrokerImage, metadata_offset: int) -> bool:
+        """A broker that was away may still believe to lead: it has to know what happened meanwhile."""
+        if not broker.fenced:
+            self._unfence_offsets.pop(broker.id, None)
+            return True
+        return metadata_offset >= self._unfence_offsets.setdefault(broker.id, self._publisher.applied_offset)
+
+    def _unfence(self, image: MetadataImage, broker_id: int, broker_epoch: int) -> Sequence[MetadataRecord]:
+        broker = image.brokers.get(broker_id)
+        if broker is None or broker.epoch != broker_epoch or not broker.fenced:
+            return []
+        return brokers.unfence_broker(image, broker_id, self._min_insync)
+
+    async def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
+        """The connection of a broker's heartbeats has gone: perhaps its process has, too."""
+        if self.epoch is None:
+            return
+        try:
+            await self._peers.probe(broker_id)
+        except PeerDownError:
+            await self._fence(broker_id, broker_epoch, "its process is gone")
+        except PeerError as error:
+            log.info("broker %d: %s", broker_id, error)  # the session decides
+
+    def _probe_soon(self, broker_id: int, broker_epoch: int) -> None:
+        probe = self._loop.create_task(self.connection_lost(broker_id, broker_epoch))
+        self._probes.add(probe)
+        probe.add_done_callback(self._probes.discard)
+
+    async def _watch_sessions(self) -> None:
+        while True:
+            await asyncio.sleep(SESSION_CHECK_S)
+            for broker_id in self._sessions.silent(self._now_ms()):
+                broker = self._publisher.image.brokers.get(broker_id)
+                self._sessions.end(broker_id)
+                if broker is not None and not broker.fenced:
+                    await self._fence(broker_id, broker.epoch, "it has been silent for a session")
+
+    async def _fence(self, broker_id: int, broker_epoch: int, cause: str) -> None:
+        def decide(image: MetadataImage) -> tuple[Sequence[MetadataRecord], None]:
+            broker = image.brokers.get(broker_id)
+            if broker is None or broker.epoch != broker_epoch or broker.fenced:
+                return [], None
+            return brokers.fence_broker(image, broker_id, cause, self._min_insync), None
+
+        try:
+            await self.change(decide)
+        except ApiError as error:
+            log.info("broker %d is not fenced: %s", broker_id, error)
+        else:
+            self._sessions.end(broker_id)
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+
+def not_controller() -> ApiError:
+    return ApiError(ErrorCode.not_controller, "this node is not the active controller")

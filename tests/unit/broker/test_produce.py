@@ -1,0 +1,148 @@
+"""How long a produce request waits, and for whom: followers fetch when the test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from penstock.replication.leader import Member
+from penstock.replication.replica_fetch import ReplicaFetch
+from penstock.types import ErrorCode
+from penstock.wire.records import Record, encode_batch
+from tests.unit.broker.in_process import InProcess, eventually, with_broker
+
+if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
+
+PRODUCE, CREATE_TOPICS = 0, 19
+OK, TIMED_OUT = ErrorCode.none, ErrorCode.request_timed_out
+SHORT, LONG = timedelta(milliseconds=30), timedelta(seconds=60)
+
+
+async def produce(client: InProcess, *topics: str, acks: int = -1, wait_max: timedelta = LONG) -> list[Any]:
+    """The answer of partition 0 of each topic."""
+    records = encode_batch([Record(0, 1, None, b"v")])
+    data = [{"name": each, "partition_data": [{"index": 0, "records": records}]} for each in topics]
+    answer = await client.ask(PRODUCE, 9, {"acks": acks, "timeout": wait_max, "topic_data": data})
+    return [each.partition_responses[0] for each in answer.responses]
+
+
+async def create(client: InProcess, name: str) -> Partition:
+    await client.ask(
+        CREATE_TOPICS, 7, {"topics": [{"name": name, "num_partitions": 1, "replication_factor": 1}]}
+    )
+    return client.broker.partitions.require(name, 0)
+
+
+async def create_replicated(client: InProcess, name: str) -> Partition:
+    """With broker 2 in sync, of which nobody has heard."""
+    partition = await create(client, name)
+    image = partition.image._replace(
+        replicas=(1, 2), isr=(1, 2), partition_epoch=partition.image.partition_epoch + 1
+    )
+    partition.apply(image, live={1, 2})
+    return partition
+
+
+def fetched(partition: Partition, offset: int) -> None:
+    fetch = ReplicaFetch(partition.leader_epoch, offset, partition.log.epochs.latest, 0)
+    partition.replica_fetched(Member(2, 1), fetch)
+
+
+def test_acks_all_times_out_when_the_follower_does_not_fetch() -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        (answer,) = await produce(client, "t", wait_max=SHORT)
+        assert (answer.error_code, answer.base_offset) == (TIMED_OUT, -1)
+        assert (partition.log.log_end_offset, partition.high_watermark) == (1, 0), "what is appended stays"
+        (answer,) = await produce(client, "t", wait_max=timedelta(0))
+        assert answer.error_code is TIMED_OUT
+        fetched(partition, 2)
+        assert partition.high_watermark == 2, "whoever came too late is not told twice"
+
+    with_broker(work)
+
+
+def test_acks_all_is_answered_by_the_fetch_that_commits() -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        asking = asyncio.create_task(produce(client, "t"))
+        await eventually(lambda: partition.log.flushed_end_offset == 1)
+        assert not asking.done()
+        fetched(partition, 1)
+        (answer,) = await asking
+        assert (answer.error_code, answer.base_offset) == (OK, 0)
+
+    with_broker(work)
+
+
+def test_acks_one_does_not_wait_for_the_follower() -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        (answer,) = await produce(client, "t", acks=1, wait_max=timedelta(0))
+        assert (answer.error_code, answer.base_offset) == (OK, 0)
+        assert (partition.log.flushed_end_offset, partition.high_watermark) == (1, 0)
+
+    with_broker(work)
+
+
+def test_each_partition_of_a_request_times_out_for_itself() -> None:
+    async def work(client: InProcess) -> None:
+        await create(client, "alone")
+        fetches = await create_replicated(client, "fetches")
+        await create_replicated(client, "silent")
+        asking = asyncio.create_task(
+            produce(client, "alone", "fetches", "silent", wait_max=timedelta(seconds=1))
+        )
+        await eventually(lambda: fetches.log.flushed_end_offset == 1)
+        fetched(fetches, 1)
+        codes = [answer.error_code for answer in await asking]
+        assert codes == [OK, OK, TIMED_OUT]
+
+    with_broker(work)
+
+
+def test_our_own_disk_is_waited_for_however_long_it_takes() -> None:
+    async def work(client: InProcess) -> None:
+        await create(client, "t")
+        (answer,) = await produce(client, "t", wait_max=timedelta(0))
+        assert (answer.error_code, answer.base_offset) == (OK, 0)
+
+    with_broker(work)
+
+
+def test_too_few_replicas_alive() -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        assert partition.leader is not None
+        partition.leader.min_insync_replicas = 2
+        partition.brokers_changed({1})
+        (answer,) = await produce(client, "t")
+        assert answer.error_code is ErrorCode.not_enough_replicas
+        assert "t-0 has too few in-sync replicas alive: [1, 2]" in answer.error_message
+        assert partition.log.log_end_offset == 0
+        (answer,) = await produce(client, "t", acks=1)
+        assert answer.error_code is OK, "acks=1 asks for no others"
+
+    with_broker(work)
+
+
+def test_a_new_leader_ends_the_wait() -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        asking = asyncio.create_task(produce(client, "t"))
+        await eventually(lambda: partition.log.flushed_end_offset == 1)
+        image = partition.image
+        partition.apply(
+            image._replace(
+                leader=2, leader_epoch=image.leader_epoch + 1, partition_epoch=image.partition_epoch + 1
+            ),
+            live={1, 2},
+        )
+        (answer,) = await asking
+        assert answer.error_code is ErrorCode.not_leader_or_follower
+        (answer,) = await produce(client, "t", acks=1)
+        assert answer.error_code is ErrorCode.not_leader_or_follower
+
+    with_broker(work)
