@@ -1,25 +1,26 @@
-"""`penstock cluster`: what the brokers are and how they are.
+"""`penstock cluster`: what the nodes are, how they are, and faults to try on them.
 
-The Kafka protocol tells most of it. What it does not tell (pid, state, roles) comes from the admin endpoint,
-and is unknown when there is none, or when it belongs to another cluster.
+The Kafka protocol tells most of it. What it does not tell (pid, state, roles, dedicated controllers) comes
+from the admin endpoint, and is unknown when there is none, or when it belongs to another cluster.
 """
 
-import http.client
-import json as json_module
-import urllib.error
-import urllib.request
-from typing import Annotated, Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from penstock.cli.cluster_endpoint import ALIVE, ask_if_there
+from penstock.cli.cluster_faults import kill
+from penstock.cli.cluster_log import show_log, trace
 from penstock.cli.kafka import INTERNAL_PREFIX, cluster_metadata, connect
 from penstock.cli.offsets import Position, positions
 from penstock.cli.options import BOOTSTRAP, HTTP, Bootstrap, Http, Json
 from penstock.cli.output import Cell, CommandFailed, print_json, print_table
 
-HTTP_SECONDS_MAX = 3.0
-ANSWER_BYTES_MAX = 64 * 1024 * 1024
+if TYPE_CHECKING:
+    from confluent_kafka.admin._metadata import ClusterMetadata
 
 cluster = typer.Typer(name="cluster", help="The brokers and what they hold.", no_args_is_help=True)
 
@@ -41,26 +42,32 @@ def status(
     json: Json = False,
 ) -> None:
     """Show brokers, topics and partitions."""
-    seen = read_status(connect(bootstrap), bootstrap, endpoint)
+    seen = read_status(bootstrap, endpoint)
     if json:
         print_json(seen)
         return
     controller = "no controller" if seen["controller"] is None else f"controller {seen['controller']}"
     print(f"cluster {seen['cluster_id']}, {controller}")
     brokers: list[list[Cell]] = [
-        [
-            broker["id"],
-            f"{broker['host']}:{broker['port']}",
-            broker["state"],
-            broker["pid"],
-            "+".join(broker["roles"] or []) or None,
-        ]
+        [broker["id"], f"{broker['host']}:{broker['port']}", broker["state"], broker["pid"], roles_of(broker)]
         for broker in seen["brokers"]
     ]
     print_table(["BROKER", "ADDRESS", "STATE", "PID", "ROLES"], brokers)
+    if seen.get("nodes"):
+        others = [[str(node["id"]), node["state"], node["pid"], roles_of(node)] for node in seen["nodes"]]
+        print_table(["NODE", "STATE", "PID", "ROLES"], others)
     shown = [topic for topic in seen["topics"] if everything or not topic["name"].startswith(INTERNAL_PREFIX)]
     if shown:
         print_table(["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "END"], rows_of(shown))
+
+
+cluster.command()(kill)
+cluster.command("log")(show_log)
+cluster.command()(trace)
+
+
+def roles_of(node: dict[str, Any]) -> str | None:
+    return "+".join(node["roles"] or []) or None
 
 
 def rows_of(topics: list[dict[str, Any]]) -> list[list[Cell]]:
@@ -79,37 +86,73 @@ def rows_of(topics: list[dict[str, Any]]) -> list[list[Cell]]:
     ]
 
 
-def read_status(admin: AdminClient, bootstrap: str, endpoint: str) -> dict[str, Any]:
+def read_status(bootstrap: str, endpoint: str) -> dict[str, Any]:
+    told = ask_if_there(endpoint)
+    brokers = told_addresses(told)
+    is_told = any(address.strip() in brokers for address in bootstrap.split(","))
+    if is_told:
+        # Brokers that do not run would only be waited for.
+        bootstrap = ",".join(address for address, runs in brokers.items() if runs) or bootstrap
+    try:
+        admin = connect(bootstrap)
+    except CommandFailed:
+        if is_told:
+            return told
+        raise
     metadata = cluster_metadata(admin, bootstrap)
+    if told.get("cluster_id") != metadata.cluster_id:
+        told = {}
+    return merged_status(metadata, told, ends_of(admin, metadata, told))
+
+
+def told_addresses(told: dict[str, Any]) -> dict[str, bool]:
+    """Where brokers listen, and whether they run."""
+    return {f"{each['host']}:{each['port']}": each["state"] in ALIVE for each in told.get("brokers", [])}
+
+
+def ends_of(
+    admin: AdminClient, metadata: ClusterMetadata, told: dict[str, Any]
+) -> dict[tuple[str, int], Position]:
+    """Of what is led by brokers that run. While they change hands there may be nobody to ask."""
+    absent = {broker["id"] for broker in told.get("brokers", []) if broker["state"] not in ALIVE}
     led = [
         (name, index)
         for name, topic in metadata.topics.items()
         for index, partition in topic.partitions.items()
-        if partition.leader >= 0
+        if partition.leader >= 0 and partition.leader not in absent
     ]
-    ends = positions(admin, led, OffsetSpec.latest())
-    told = told_by_endpoint(endpoint, metadata.cluster_id)
+    try:
+        return positions(admin, led, OffsetSpec.latest())
+    except CommandFailed:
+        if not told:
+            raise
+        return {}
+
+
+def merged_status(
+    metadata: ClusterMetadata, told: dict[str, Any], ends: dict[tuple[str, int], Position]
+) -> dict[str, Any]:
+    """What Kafka's protocol says, with what the endpoint adds to it."""
     known = {broker["id"]: broker for broker in told.get("brokers", [])}
+    partitions = {
+        (topic["name"], partition["partition"]): partition
+        for topic in told.get("topics", [])
+        for partition in topic["partitions"]
+    }
+    controller = metadata.controller_id if metadata.controller_id >= 0 else None
     seen: dict[str, Any] = {
         "cluster_id": metadata.cluster_id,
-        "controller": metadata.controller_id if metadata.controller_id >= 0 else None,
+        "controller": told.get("controller", controller),
         "brokers": [
-            {
-                "id": broker.id,
-                "host": broker.host,
-                "port": broker.port,
-                "pid": known.get(broker.id, {}).get("pid"),
-                "state": known.get(broker.id, {}).get("state", "unknown"),
-                "roles": known.get(broker.id, {}).get("roles"),
-            }
-            for _, broker in sorted(metadata.brokers.items())
+            broker_status(metadata.brokers.get(broker_id), known.get(broker_id))
+            for broker_id in sorted(known.keys() | metadata.brokers.keys())
         ],
         "topics": [
             {
                 "name": name,
                 "partitions": [
-                    partition_status(topic.partitions[index], ends.get((name, index)))
-                    for index in sorted(topic.partitions)
+                    partition_status(topic.partitions[i], ends.get((name, i)), partitions.get((name, i)))
+                    for i in sorted(topic.partitions)
                 ],
             }
             for name, topic in sorted(metadata.topics.items())
@@ -120,7 +163,22 @@ def read_status(admin: AdminClient, bootstrap: str, endpoint: str) -> dict[str, 
     return seen
 
 
-def partition_status(partition: Any, end: Position | None) -> dict[str, Any]:
+def broker_status(broker: Any, told: dict[str, Any] | None) -> dict[str, Any]:
+    """One that is down is known from the endpoint alone."""
+    told = told or {}
+    return {
+        "id": broker.id if broker is not None else told["id"],
+        "host": broker.host if broker is not None else told["host"],
+        "port": broker.port if broker is not None else told["port"],
+        "pid": told.get("pid"),
+        "state": told.get("state", "unknown"),
+        "roles": told.get("roles"),
+    }
+
+
+def partition_status(partition: Any, end: Position | None, told: dict[str, Any] | None) -> dict[str, Any]:
+    if end is None and told is not None:
+        end = Position(told["high_watermark"], told["leader_epoch"])
     return {
         "partition": partition.id,
         "leader": partition.leader if partition.leader >= 0 else None,
@@ -129,18 +187,3 @@ def partition_status(partition: Any, end: Position | None) -> dict[str, Any]:
         "isr": partition.isrs,
         "high_watermark": end.offset if end else None,
     }
-
-
-def told_by_endpoint(endpoint: str, cluster_id: str | None) -> dict[str, Any]:
-    """What the admin endpoint says about this cluster; nothing if it is not there, or is somebody else's."""
-    if not endpoint.startswith(("http://", "https://")):
-        raise CommandFailed(f"--http: {endpoint!r} is not an address of the form http://HOST:PORT")
-    address = endpoint.rstrip("/") + "/v1/cluster"
-    try:
-        with urllib.request.urlopen(address, timeout=HTTP_SECONDS_MAX) as response:  # noqa: S310 - checked above
-            told = json_module.loads(response.read(ANSWER_BYTES_MAX))
-    except (OSError, ValueError, http.client.HTTPException):
-        return {}
-    if not isinstance(told, dict) or told.get("cluster_id") != cluster_id:
-        return {}
-    return told

@@ -1,4 +1,4 @@
-"""`penstock up` and `penstock broker`: a node in the foreground.
+"""`penstock up` and `penstock broker`: a node, or a cluster of nodes, in the foreground.
 
 Nothing heavy is imported before the node itself: from here to `ready` must take a fraction of a second.
 """
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from penstock.cli import up_cluster
 from penstock.cli.node_file import HOST, STORAGES, read_node_file, read_storage
 from penstock.cli.output import CommandFailed
 from penstock.config import NodeConfig
@@ -33,8 +34,14 @@ def up(
     http_port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="Port of the HTTP endpoint.", show_default="8080")
     ] = None,
-    brokers: Annotated[int, typer.Option(min=1, help="Number of brokers.")] = 1,
-    controllers: Annotated[int | None, typer.Option(min=1, help="Number of dedicated controllers.")] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of brokers, each a process of its own.", show_default="1"),
+    ] = None,
+    controllers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of dedicated controllers; without, brokers are controllers too."),
+    ] = None,
     storage: Annotated[
         str | None,
         typer.Option(metavar="file|memory|postgresql://…", help="Where logs are kept.", show_default="file"),
@@ -50,12 +57,9 @@ def up(
         Path | None, typer.Option(help="Settings from this file; options win over it.", metavar="FILE")
     ] = None,
     no_http: Annotated[bool, typer.Option("--no-http", help="Without the HTTP endpoint.")] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", hidden=True)] = False,
 ) -> None:
     """Run Penstock in the foreground until SIGINT or SIGTERM."""
-    if brokers > 1:
-        raise CommandFailed("--brokers: more than one broker is not available yet")
-    if controllers is not None:
-        raise CommandFailed("--controllers: dedicated controllers are not available yet")
     settings = read_node_file(config) if config else {}
     given = {
         "data": data,
@@ -68,7 +72,13 @@ def up(
     settings.update({name: value for name, value in given.items() if value is not None})
     if no_http:
         settings["http_port"] = None
-    run(settings)
+    folder = settings.get("data", NodeConfig().data)
+    if adopt:
+        up_cluster.go_on(folder, print_ready)
+    elif up_cluster.is_meant(folder, brokers, controllers):
+        up_cluster.run(config, settings, brokers, controllers, print_ready)
+    else:
+        run(settings)
 
 
 def parse_host(text: str) -> str:

@@ -100,6 +100,12 @@ def test_a_trace_on_demand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ["up", "--flush", "never"],
         ["up", "--storage", "tape"],
         ["up", "--host", ""],
+        ["up", "--brokers", "0"],
+        ["up", "--controllers", "0"],
+        ["cluster", "kill"],
+        ["cluster", "kill", "everything"],
+        ["cluster", "kill", "1", "--signal", "HUP"],
+        ["cluster", "trace"],
         ["consume", "a", "--from", "middle"],
         ["consume", "a", "--from", "9" * 5_000],
         ["consume", "a", "--group", ""],
@@ -133,8 +139,6 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["up", "--brokers", "3"], "--brokers: more than one broker is not available yet"),
-        (["up", "--controllers", "1"], "--controllers: dedicated controllers are not available yet"),
         (["up", "--storage", "postgresql://x"], "the PostgreSQL backend is not available yet"),
     ],
 )

@@ -1,0 +1,88 @@
+"""When to start which node again: pure.
+
+A node that ends is started again after a delay. The delay is short after a node that has served for a while,
+so that a crash costs little, and doubles with every end that follows too soon, so that a node which cannot
+live does not take the machine from those that can. Its limit is low enough that nobody waits long for a node
+whose trouble is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Phase(StrEnum):
+    DOWN = "down"
+    STARTING = "starting"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    first_s: float = 0.2
+    max_s: float = 5.0
+    settled_s: float = 3.0
+    """Who has served this long is well; its next end is the first again."""
+
+    def delay(self, ends: int) -> float:
+        """Before the start after so many ends in a row."""
+        # The exponent is bounded so that a night of failures does not make a number beyond all floats.
+        doublings = min(ends - 1, 32)
+        return min(self.max_s, self.first_s * 2.0**doublings)
+
+
+@dataclass(slots=True)
+class _Watched:
+    phase: Phase
+    since: float
+    ends: int = 0
+    """In a row, without having been well in between."""
+    start_at: float = 0.0
+
+
+class Restarts:
+    """The nodes of a cluster as its supervisor sees them. Times are seconds of one monotonic clock."""
+
+    def __init__(self, node_ids: Iterable[int], now: float, back_off: BackOff | None = None) -> None:
+        self._back_off = back_off or BackOff()
+        self._nodes = {node_id: _Watched(Phase.DOWN, now, start_at=now) for node_id in node_ids}
+
+    def phase(self, node_id: int) -> Phase:
+        return self._nodes[node_id].phase
+
+    def due(self, now: float) -> list[int]:
+        """Who is to be started now."""
+        return [
+            node_id
+            for node_id, node in self._nodes.items()
+            if node.phase is Phase.DOWN and node.start_at <= now
+        ]
+
+    def started(self, node_id: int, now: float) -> None:
+        node = self._nodes[node_id]
+        assert node.phase is Phase.DOWN, "a node is one process"
+        node.phase, node.since = Phase.STARTING, now
+
+    def ready(self, node_id: int, now: float) -> None:
+        node = self._nodes[node_id]
+        assert node.phase is Phase.STARTING
+        node.phase, node.since = Phase.RUNNING, now
+
+    def ended(self, node_id: int, now: float) -> float:
+        """How long until it is started again."""
+        node = self._nodes[node_id]
+        was_well = node.phase is Phase.RUNNING and now - node.since >= self._back_off.settled_s
+        node.ends = 1 if was_well else node.ends + 1
+        delay = self._back_off.delay(node.ends)
+        node.phase, node.since, node.start_at = Phase.DOWN, now, now + delay
+        return delay
+
+    def not_running(self) -> dict[int, Phase]:
+        return {
+            node_id: node.phase for node_id, node in self._nodes.items() if node.phase is not Phase.RUNNING
+        }

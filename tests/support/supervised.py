@@ -1,0 +1,167 @@
+"""A real `penstock up --brokers N` with all its processes.
+
+    with SupervisedCluster(tmp_path, brokers=3) as cluster:
+        Producer({"bootstrap.servers": cluster.bootstrap})
+
+The supervisor is the child that BrokerProcess knows; nodes, and a supervisor that a controller called, are
+found in the data folder. At the end of the block none of them is left, however the test ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import urllib.error
+import urllib.request
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker import node_status
+from penstock.broker.node_status import is_alive, process_state, write_json
+from penstock.supervisor.folder import STOPPING, ClusterFolder
+from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.ports import free_port
+from tests.support.wait import wait_until
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+ROOT = Path(__file__).parents[2]
+READY_SECONDS_MAX = 60.0
+SPARE_PORTS = 3
+"""After those of the brokers, for brokers that a test adds."""
+
+
+class SupervisedCluster(BrokerProcess):
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        brokers: int = 3,
+        controllers: int | None = None,
+        module: str = "penstock",
+    ) -> None:
+        """`module`: tests.support.fake_penstock_up runs nodes that only look like nodes."""
+        counts = ["--brokers", str(brokers)]
+        counts += [] if controllers is None else ["--controllers", str(controllers)]
+        super().__init__(
+            folder,
+            *counts,
+            *options,
+            port=consecutive_ports(brokers + SPARE_PORTS),
+            environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"},
+        )
+        self.bootstrap = ",".join(f"127.0.0.1:{self.port + index}" for index in range(brokers))
+        self.folder = ClusterFolder(self.data)
+        self._module = module
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(self._environment)
+
+    def command(self) -> list[str]:
+        command = super().command()
+        command[command.index("penstock")] = self._module
+        return command
+
+    def start(self, *, timeout_s: float = READY_SECONDS_MAX) -> SupervisedCluster:
+        super().start(timeout_s=timeout_s)
+        return self
+
+    @property
+    def node_ids(self) -> list[int]:
+        layout = self.folder.read_layout()
+        return [node.id for node in layout.nodes] if layout is not None else []
+
+    def node_pid(self, node_id: int) -> int | None:
+        """Of a node that serves."""
+        status = node_status.read(self.folder.node(node_id).data)
+        return status.pid if status is not None else None
+
+    def node_pids(self) -> dict[int, int | None]:
+        return {node_id: self.node_pid(node_id) for node_id in self.node_ids}
+
+    def supervisor_pid(self) -> int | None:
+        status = self.folder.read_supervisor()
+        return status.pid if status is not None and status.is_alive else None
+
+    def ask(self, path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self.http}{path}", timeout=10) as response:
+            answer: dict[str, Any] = json.loads(response.read())
+            return answer
+
+    def status(self) -> dict[str, Any]:
+        return self.ask("/v1/cluster")
+
+    def missing(self) -> str:
+        """Why the cluster is not ready; nothing if it is."""
+        try:
+            self.ask("/readyz")
+        except urllib.error.HTTPError as error:
+            with error:
+                return str(json.loads(error.read())["message"])
+        return ""
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.ask("/v1/cluster/log")["events"] if event["kind"] == kind]
+
+    def wait_for_new_pid(self, node_id: int, old: int | None, *, timeout_s: float = 30.0) -> int:
+        """The node serves again as another process."""
+
+        def new_pid() -> int | None:
+            pid = self.node_pid(node_id)
+            return pid if pid != old else None
+
+        return int(wait_until(new_pid, f"another process for node {node_id}", timeout_s=timeout_s) or 0)
+
+    def kill_everything(self) -> None:
+        """Supervisor and nodes, whoever's children they are. From here on nobody calls a new supervisor."""
+        status = self.folder.read_supervisor()
+        if status is not None:
+            told = json.loads((self.data / "supervisor.json").read_text())
+            write_json(self.data / "supervisor.json", told | {"state": STOPPING})
+            end(status.pid, status.process_started)
+        for node_id in self.node_ids:
+            pid = self.node_pid(node_id) or self.folder.node(node_id).read_pid()
+            state = process_state(pid) if pid is not None else None
+            if pid is not None and state is not None:
+                end(pid, state.started)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is not None:
+                for node_id in self.node_ids:
+                    log = self.folder.node(node_id).log
+                    if log.exists():
+                        error.add_note(f"end of the output of node {node_id}:\n{log.read_text()[-2_000:]}")
+            super().__exit__(kind, error, trace)
+        finally:
+            self.kill_everything()
+
+
+def end(pid: int, process_started: int) -> None:
+    if is_alive(pid, process_started):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not is_alive(pid, process_started), f"the end of process {pid}")
+
+
+def consecutive_ports(count: int) -> int:
+    """The first of so many ports in a row that nothing listens on."""
+    for _ in range(1_000):
+        first = free_port()
+        with ExitStack() as taken:
+            try:
+                for port in range(first, first + count):
+                    probe = taken.enter_context(socket.socket())
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise RuntimeError(f"no {count} free ports in a row")
