@@ -59,7 +59,9 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = {"9092": str(free_port()), "8080": str(free_port())}
+        port = free_port()
+        # A cluster's brokers listen on the ports that follow.
+        self.ports = {str(9092 + place): str(port + place) for place in range(3)} | {"8080": str(free_port())}
         binaries = folder / "bin"
         binaries.mkdir()
         penstock = binaries / "penstock"

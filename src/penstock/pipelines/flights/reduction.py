@@ -62,7 +62,7 @@ TOTALS: Final = {
     "fares": pa.list_(pa.float64()),
     "counts": pa.list_(pa.int64()),
 }
-"""Columns of a route: how many flights there are, what they cost together, each fare and how often it occurs."""
+"""Columns of a route: how many flights, what they cost together, each fare and how often it occurs."""
 SCHEMA: Final = pa.schema([*((name, pa.string()) for name in ROUTE_KEYS), *DETAILS.items(), *TOTALS.items()])
 DDL: Final = (
     "rejected string, startingAirport string, destinationAirport string, left_out_q2 string, "
