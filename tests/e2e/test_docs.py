@@ -177,7 +177,7 @@ def test_the_commands_of_a_page(page: Path, tmp_path: Path) -> None:
         session.stop_node()
     finally:
         if session.node is not None:
-            session.node.kill()
+            session.node.terminate()  # not killed: a supervisor's cluster would go on, and call another
             session.node.wait()
 
 

@@ -53,6 +53,7 @@ class GroupCoordinator:
         self._shards: dict[int, GroupShard] = {}
         self._loads: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
+        self._is_stopping = False
         self._clock_base_ms = 0.0
 
     async def start(self) -> None:
@@ -67,8 +68,10 @@ class GroupCoordinator:
     async def stop(self) -> None:
         if self._sweep is not None:
             self._sweep.cancel()
-        for shard in self._shards.values():
-            await shard.close()
+        self._is_stopping = True  # the metadata may go on changing, and open nothing any more
+        for load in self._loads:
+            load.cancel()  # it may wait for a commit that needs others
+        await asyncio.gather(*(shard.close() for shard in self._shards.values()))
         self._shards.clear()
         if self._loads:
             await asyncio.wait(self._loads)
@@ -131,7 +134,7 @@ class GroupCoordinator:
                 return shard
             shard.resign()
             del self._shards[index]
-        if partition is None or not partition.is_leader:
+        if partition is None or not partition.is_leader or self._is_stopping:
             return None
         shard = self._shards[index] = GroupShard(
             partition, self.limits, self.now_ms, lambda: self._broker.controller.image.topics

@@ -37,6 +37,7 @@ WRITE_RECORDS_MAX: Final = 1_000
 """Records that are joined into one batch; a single request may exceed it, for it is written as a whole."""
 LOAD_BYTES_AT_ONCE: Final = 1 << 18
 """Replayed before other work on the event loop gets its turn."""
+CLOSE_S_MAX: Final = 1.0
 
 # Why the log did not take a record, in the words of a coordinator: look for it again, or try later.
 _AS_COORDINATOR: Final = {
@@ -237,10 +238,20 @@ class GroupShard:
     # Ending
 
     async def close(self) -> None:
-        """Finish the writes under way, then resign."""
-        while self._writer is not None:
-            await asyncio.wait((self._writer,))
+        """Finish the writes under way, as far as that is soon, then resign.
+
+        A write waits for the followers, of whom none may be left.
+        """
+        try:
+            async with asyncio.timeout(CLOSE_S_MAX):
+                while self._writer is not None:
+                    await asyncio.wait((self._writer,))
+        except TimeoutError:
+            log.warning("%s-%d: left with writes on their way", self.partition.topic, self.partition.index)
         self.resign()
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.wait((self._writer,))
 
     def resign(self) -> None:
         self._is_resigned = True

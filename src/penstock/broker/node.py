@@ -81,9 +81,9 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
     gc.set_threshold(GC_ALLOCATIONS)
     storage = open_storage(config)
     is_clean = True
-    if config.storage == "file":
+    if config.storage == "file" and config.flush == "os":
         # Under flush=commit what was acknowledged is on disk, however the last process ended.
-        is_clean = running_mark.begin(config.data) or config.flush == "commit"
+        is_clean = running_mark.begin(config.data)
     try:
         uvloop.run(serve(config, storage, on_ready, is_clean=is_clean))
     finally:

@@ -85,7 +85,7 @@ class ActiveController:
 
     def leader_is(self, epoch: int, *, is_me: bool) -> None:
         self._leads_epoch = epoch if is_me else None
-        if not is_me and self.epoch is not None:
+        if not is_me and self.epoch is not None and self._watches_brokers:
             log.info("no longer the active controller")
         self.epoch = None
         self._fail_commits()
@@ -106,7 +106,6 @@ class ActiveController:
             self._activate(self._leads_epoch)
 
     def _activate(self, epoch: int) -> None:
-        log.info("this node is the active controller of epoch %d", epoch)
         self.epoch = epoch
         if not self._watches_brokers:
             return
@@ -281,6 +280,8 @@ class ActiveController:
             await self.change(decide)
         except ApiError as error:
             log.info("broker %d is not fenced: %s", broker_id, error)
+        except Exception:  # the watch over all others must go on
+            log.exception("broker %d is not fenced", broker_id)
         else:
             self._sessions.end(broker_id)
 

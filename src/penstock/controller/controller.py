@@ -87,6 +87,8 @@ class Controller:
         self._on_failure = on_failure
         self._changed = asyncio.Event()
         """Pulsed at every commit and every change of the leader."""
+        self._log_level = logging.DEBUG if config.is_alone else logging.INFO
+        """Of what happens between nodes, which is no news where there is one."""
         self._failure: Exception | None = None
         self._log: MetadataLog | None = None
         self._driver: QuorumDriver | None = None
@@ -104,7 +106,7 @@ class Controller:
             )
         config = self._config
         self._log = MetadataLog(self._storage, now_ms=self._now_ms())
-        self._publisher = MetadataPublisher(self._log)
+        self._publisher = MetadataPublisher(self._log, self._log_level)
         if self._log.snapshot is not None:
             self._publisher.restore()
         me = Voter(config.node_id, self._storage.storage_id)
@@ -194,7 +196,8 @@ class Controller:
 
     def leader_is(self, epoch: int, leader_id: int | None) -> None:
         assert self._active is not None
-        log.info("metadata: epoch %d, %s", epoch, "no leader" if leader_id is None else f"leader {leader_id}")
+        leader = "no leader" if leader_id is None else f"leader {leader_id}"
+        log.log(self._log_level, "metadata: epoch %d, %s", epoch, leader)
         self._active.leader_is(epoch, is_me=leader_id == self._config.node_id)
         self._pulse()
 

@@ -73,7 +73,7 @@ class Published:
 
 
 class MetadataPublisher:
-    def __init__(self, metadata_log: MetadataLog) -> None:
+    def __init__(self, metadata_log: MetadataLog, log_level: int = logging.INFO) -> None:
         self.image = MetadataImage()
         self.applied_offset = 0
         """Everything before it is in the image."""
@@ -81,6 +81,7 @@ class MetadataPublisher:
         """Everything before it is carried out on this node."""
         self.events: deque[Published] = deque(maxlen=EVENTS_KEPT)
         self._log = metadata_log
+        self._log_level = log_level
         self._subscribers: list[Subscriber] = []
         self._queue: asyncio.Queue[tuple[int, MetadataDelta]] = asyncio.Queue()
         self._is_publishing = False
@@ -122,7 +123,8 @@ class MetadataPublisher:
             for event in events_of(self.image, batch.records, quorum_epoch=batch.epoch):
                 self.events.append(Published(batch.base_offset, batch.timestamp_ms, event))
                 if self._is_publishing:  # else it happened before this process was there
-                    log.info("%s%s", event.text, f" ({event.cause})" if event.cause else "")
+                    cause = f" ({event.cause})" if event.cause else ""
+                    log.log(self._log_level, "%s%s", event.text, cause)
             self.image, delta = draft.finish()
             end_offset = batch.base_offset + len(batch.records)
             if self._is_publishing:
