@@ -14,7 +14,19 @@ from typing import Final
 from rich.console import Console
 
 from bench.machine import facts
-from bench.measure import connections, consume, flights, latency, partitions, produce, pubsub, scan, startup
+from bench.measure import (
+    connections,
+    consume,
+    failover,
+    flights,
+    latency,
+    partitions,
+    produce,
+    pubsub,
+    replicated,
+    scan,
+    startup,
+)
 from bench.notes import NOTES
 from bench.process import UnavailableError
 from bench.session import Session
@@ -27,6 +39,8 @@ MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "commit": produce.measure_commit,
     "consume": consume.measure,
     "latency": latency.measure,
+    "replicated": replicated.measure,
+    "failover": failover.measure,
     "startup": startup.measure,
     "pubsub": pubsub.measure,
     "connections": connections.measure,

@@ -25,6 +25,17 @@ NOTES: Final = """\
   on disk and stands beside flush=commit.
 - Latency counts from when a message was due, in the second half of each run, after both servers were warmed
   up. It is not judged when the load generator itself ran late.
+- Replicated produce: the same producer, three brokers of either side on this machine, each a controller
+  too; flush=os and Kafka's defaults; replication factor 3, min.insync.replicas=2, the same brokers lead on
+  both sides. A round counts only if all three replicas are in sync after it and hold logs of the same
+  size. The three virtual machines of Kafka are loaded before anything counts, three times as long as a
+  single one.
+- Fail-over: a librdkafka producer writes 100 messages of 100 B a second with acks=all to a partition with
+  three replicas; its leader is killed with -9. What counts is the time from there to the acknowledgement
+  of a message that was written when the leader was gone. The client asks for metadata every 20 ms and
+  retries and reconnects within 20 ms on both sides, so that its patience is not what is measured. All
+  settings of the brokers are defaults (except flush=os), a leader that is the active controller too is a
+  case of its own, and each round ends with the broker back in sync and every acknowledged message there.
 - p99 is reported, not judged: on a shared machine it is noise, and so are ratios below about 1.4 between two
   runs.
 """

@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import psutil
 ROOT: Final = Path(__file__).resolve().parent.parent
 STOP_SECONDS_MAX: Final = 60
 LOAD_SECONDS_MAX: Final = 180
+FIRST_PORT, LAST_PORT = 20_000, 32_000
 
 _started: list[subprocess.Popen[bytes]] = []
 
@@ -102,9 +104,14 @@ def require_module(name: str) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """From below the range of outgoing connections: a server that was killed finds its port free again."""
+    ports = random.SystemRandom()
+    while True:
+        port = ports.randint(FIRST_PORT, LAST_PORT)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until(

@@ -8,24 +8,25 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
-from bench.peers import kafka, nats, penstock, rabbitmq, redis, sink
+from bench.cluster import Cluster
+from bench.peers import kafka, kafka_cluster, nats, penstock, penstock_cluster, rabbitmq, redis, sink
+from bench.peers.base import Peer
 from bench.process import UnavailableError
-
-if TYPE_CHECKING:
-    from bench.peers.base import Peer
 
 T = TypeVar("T")
 
 TOUCHED_MB: Final = 800
 _MEGABYTE: Final = bytes(1024 * 1024)
 
-STARTERS: Final[dict[str, Callable[[Path], Peer]]] = {
+STARTERS: Final[dict[str, Callable[[Path], Peer | Cluster]]] = {
     "penstock-os": lambda directory: penstock.start(directory, flush="os"),
     "penstock-commit": lambda directory: penstock.start(directory, flush="commit"),
     "sink": sink.start,
     "kafka": kafka.start,
+    "penstock-cluster": lambda directory: penstock_cluster.start(directory, flush="os"),
+    "kafka-cluster": kafka_cluster.start,
     "redis-everysec": lambda directory: redis.start(directory, fsync="everysec"),
     "redis-always": lambda directory: redis.start(directory, fsync="always"),
     "nats": nats.start,
@@ -40,7 +41,7 @@ class Session:
         self.versions: dict[str, str] = {}
         self.missing: dict[str, str] = {}
         self._directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
-        self._peers: dict[str, Peer] = {}
+        self._peers: dict[str, Peer | Cluster] = {}
         self._names = 0
 
     def use(self, *names: str) -> list[str]:
@@ -53,7 +54,14 @@ class Session:
         return [name for name in names if name in self._peers]
 
     def peer(self, name: str) -> Peer:
-        return self._peers[name]
+        peer = self._peers[name]
+        assert isinstance(peer, Peer)
+        return peer
+
+    def cluster(self, name: str) -> Cluster:
+        cluster = self._peers[name]
+        assert isinstance(cluster, Cluster)
+        return cluster
 
     def directory(self, name: str) -> Path:
         """A new folder in the run's own."""
@@ -66,6 +74,9 @@ class Session:
         return f"{name}-{self._names}"
 
     def interleaved(self, names: Sequence[str], run: Callable[[Peer], T]) -> dict[str, list[T]]:
+        return self.in_turn(names, lambda name: run(self.peer(name)))
+
+    def in_turn(self, names: Sequence[str], run: Callable[[str], T]) -> dict[str, list[T]]:
         """A B C, B C A, …; a first round warms up and does not count. Out of time, one round must do.
 
         Whoever comes next runs beside what a peer still does in the background, so all take every place.
@@ -77,7 +88,7 @@ class Session:
             first = round_number % len(names)
             for name in (*names[first:], *names[:first]):
                 self.level_ground()
-                outcome = run(self._peers[name])
+                outcome = run(name)
                 if round_number:
                     results[name].append(outcome)
         return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 if TYPE_CHECKING:
+    from bench.cluster import Cluster
     from bench.peers.base import Peer
     from bench.session import Session
 
 SECONDS_MAX = 60
 FLUSH_EACH = {"flush.messages": "1"}
+TWO_IN_SYNC = {"min.insync.replicas": "2"}
 
 
 @contextmanager
@@ -25,10 +27,30 @@ def fresh_topic(
     if peer.name == "raw sink":  # knows every topic and keeps none
         yield name
         return
-    admin = AdminClient({"bootstrap.servers": peer.bootstrap, "log_level": 0})
     topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
-    admin.create_topics([topic], operation_timeout=SECONDS_MAX)[name].result(SECONDS_MAX)
-    try:
+    with _existing(peer.bootstrap, topic):
         yield name
+
+
+@contextmanager
+def replicated_topic(name: str, cluster: Cluster, placement: Sequence[Sequence[int]]) -> Iterator[str]:
+    """`placement` names the replicas of each partition, the leader first: the same for every side."""
+    topic = NewTopic(
+        name,
+        num_partitions=len(placement),
+        replica_assignment=[list(replicas) for replicas in placement],
+        config=TWO_IN_SYNC,
+    )
+    with _existing(cluster.bootstrap, topic):
+        cluster.wait_in_sync(name, [set(replicas) for replicas in placement])
+        yield name
+
+
+@contextmanager
+def _existing(bootstrap: str, topic: NewTopic) -> Iterator[None]:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.create_topics([topic], operation_timeout=SECONDS_MAX)[topic.topic].result(SECONDS_MAX)
+    try:
+        yield
     finally:
-        admin.delete_topics([name], operation_timeout=SECONDS_MAX)[name].result(SECONDS_MAX)
+        admin.delete_topics([topic.topic], operation_timeout=SECONDS_MAX)[topic.topic].result(SECONDS_MAX)

@@ -28,15 +28,16 @@ JVM_OPTIONS: Final = [
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 ]
-# The values of Kafka's own sample server.properties where they are not the built-in defaults.
 PROPERTIES: Final = """process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+node.id={node_id}
+controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 log.dirs={data}
-offsets.topic.replication.factor=1
+"""
+# The values of Kafka's own sample server.properties where they are not the built-in defaults.
+ONE_BROKER: Final = """offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
@@ -46,34 +47,48 @@ share.coordinator.state.topic.min.isr=1
 
 def launch(directory: Path) -> Peer:
     """Format the folder, start the node and do not wait for it."""
-    java = shutil.which("java")
-    if java is None:
-        raise UnavailableError("no java")
-    classpath = f"{jars(f'kafka-{VERSION}', [ARTIFACT])}{os.sep}*"
     port, controller_port = free_port(), free_port()
     properties = directory / "server.properties"
     properties.write_text(
-        PROPERTIES.format(port=port, controller_port=controller_port, data=directory / "data")
+        PROPERTIES.format(
+            node_id=1,
+            voters=f"1@127.0.0.1:{controller_port}",
+            port=port,
+            controller_port=controller_port,
+            data=directory / "data",
+        )
+        + ONE_BROKER
     )
-    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    formatting = [
-        java,
-        "-cp",
-        classpath,
-        "kafka.tools.StorageTool",
-        "format",
-        "-t",
-        cluster_id,
-        "-c",
-        properties,
-    ]
-    done = subprocess.run([str(part) for part in formatting], capture_output=True, check=False)
+    format_folder(properties, new_cluster_id())
+    process = spawn(command(properties), directory / "kafka.log")
+    return Peer(name="Kafka", version=VERSION, port=port, process=process, directory=directory)
+
+
+def new_cluster_id() -> str:
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def command(properties: Path) -> list[object]:
+    return [_java(), *JVM_OPTIONS, "-cp", _classpath(), "kafka.Kafka", properties]
+
+
+def format_folder(properties: Path, cluster_id: str) -> None:
+    tool: list[object] = [_java(), "-cp", _classpath(), "kafka.tools.StorageTool"]
+    argv = [*tool, "format", "-t", cluster_id, "-c", properties]
+    done = subprocess.run([str(part) for part in argv], capture_output=True, check=False)
     if done.returncode:
         raise UnavailableError(f"kafka storage format: {done.stderr.decode(errors='replace').strip()[-200:]}")
-    process = spawn(
-        [java, *JVM_OPTIONS, "-cp", classpath, "kafka.Kafka", properties], directory / "kafka.log"
-    )
-    return Peer(name="Kafka", version=VERSION, port=port, process=process, directory=directory)
+
+
+def _java() -> str:
+    java = shutil.which("java")
+    if java is None:
+        raise UnavailableError("no java")
+    return java
+
+
+def _classpath() -> str:
+    return f"{jars(f'kafka-{VERSION}', [ARTIFACT])}{os.sep}*"
 
 
 def start(directory: Path) -> Peer:

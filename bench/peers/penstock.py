@@ -25,7 +25,7 @@ def launch(directory: Path, *, flush: str, data: Path | None = None) -> Peer:
     ]
     process = spawn([*argv, "--no-http", "--flush", flush], log)
     return Peer(
-        name=f"Penstock flush={flush}", version=_version(), port=port, process=process, directory=directory
+        name=f"Penstock flush={flush}", version=version(), port=port, process=process, directory=directory
     )
 
 
@@ -36,6 +36,6 @@ def start(directory: Path, *, flush: str, data: Path | None = None) -> Peer:
     return peer
 
 
-def _version() -> str:
+def version() -> str:
     with (ROOT / "pyproject.toml").open("rb") as file:
         return str(tomllib.load(file)["project"]["version"])

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import SOURCE
-from tests.support.ports import free_port
+from tests.support.ports import free_port, free_ports
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        port = free_port()
+        port = free_ports(3)
         # A cluster's brokers listen on the ports that follow.
         self.ports = {str(9092 + place): str(port + place) for place in range(3)} | {"8080": str(free_port())}
         binaries = folder / "bin"

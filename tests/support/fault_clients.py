@@ -51,8 +51,10 @@ READER: dict[str, Any] = {
     "fetch.wait.max.ms": 200,
     "fetch.error.backoff.ms": 50,
 }
+TRANSIENT = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
+"""What a consumer may be told, for its information, while it goes on trying."""
 IN_FLIGHT_MAX = 2_000
-END_S_MAX = 120.0
+END_S_MAX = 60.0
 RAW_S_MAX = 3.0
 
 
@@ -129,7 +131,7 @@ class Client:
         if self._thread.is_alive():
             assert self._thread.ident is not None
             frames = traceback.format_stack(sys._current_frames()[self._thread.ident])
-            self.recorder.complain(f"{self.name} does not end:\n{''.join(frames[-3:])}")
+            self.recorder.complain(f"{self.name} does not end: {self.state()}\n{''.join(frames[-1:])}")
 
     def _drive(self) -> None:
         try:
@@ -140,6 +142,10 @@ class Client:
 
     def run(self) -> None:
         raise NotImplementedError
+
+    def state(self) -> str:
+        """How far it is, for a complaint."""
+        return ""
 
 
 class Writer(Client):
@@ -255,6 +261,9 @@ class Reader(Client):
 
     ends: dict[int, int] | None = None
 
+    def state(self) -> str:
+        return f"at {self.positions} of {self.ends}"
+
     def run(self) -> None:
         consumer = Consumer(
             {
@@ -266,21 +275,21 @@ class Reader(Client):
             }
         )
         consumer.assign([TopicPartition(self.topic, index, 0) for index in self.partitions])
-        positions = dict.fromkeys(self.partitions, 0)
+        self.positions = dict.fromkeys(self.partitions, 0)
         try:
-            while not self._is_done(positions):
+            while not self._is_done():
                 messages = _without_errors(consumer.consume(2_000, 0.1), self.name, self.recorder)
                 self.recorder.polled(self.name, messages)
-                positions |= {_partition_of(each): _offset_of(each) + 1 for each in messages}
+                self.positions |= {_partition_of(each): _offset_of(each) + 1 for each in messages}
             self.recorder.complete(self.name)
         finally:
             consumer.close()
 
-    def _is_done(self, positions: dict[int, int]) -> bool:
+    def _is_done(self) -> bool:
         if not self.stopping.is_set():
             return False
         ends = self.ends
-        return ends is not None and all(positions[index] >= ends[index] for index in self.partitions)
+        return ends is not None and all(self.positions[index] >= ends[index] for index in self.partitions)
 
 
 class Member(Client):
@@ -405,7 +414,7 @@ def _without_errors(messages: Iterable[Message], name: str, recorder: Recorder) 
         error = message.error()
         if error is None:
             good.append(message)
-        else:
+        elif error.code() not in TRANSIENT:
             recorder.complain(f"{name}: {error}")
     return good
 

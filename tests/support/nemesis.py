@@ -23,6 +23,7 @@ PAUSE_S = (2.5, 6.0)
 """Past the session of 2 s."""
 BURST_STOPPED_S, BURST_RUNNING_S = 0.25, 0.1
 START_S_MAX = 60.0
+CALM_BEFORE_WIPE_S_MAX = 15.0
 
 
 class Nemesis:
@@ -198,9 +199,12 @@ class Nemesis:
             self._wait(time.monotonic() + 0.05)
 
     def _wipe(self) -> str | None:
-        """Only while all others are in sync, and a controller only while all others vote."""
-        if self._stricken or not self._is_healed():
-            return None
+        """Only while all others are in sync, and a controller only while all others vote: so this waits."""
+        deadline = time.monotonic() + CALM_BEFORE_WIPE_S_MAX
+        while self._stricken or not self._is_healed():
+            if time.monotonic() > deadline:
+                return None
+            self._wait(time.monotonic() + 0.1)
         node = self._chance.choice(list(self._cluster.brokers.values()))
         if "controller" in node.roles:
             if not self._has_voters_again():

@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import urllib.error
 import urllib.request
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from penstock.broker import node_status
 from penstock.broker.node_status import is_alive, process_state, write_json
 from penstock.supervisor.folder import STOPPING, ClusterFolder
 from tests.support.broker import SOURCE, BrokerProcess
-from tests.support.ports import free_port
+from tests.support.ports import free_ports
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class SupervisedCluster(BrokerProcess):
             folder,
             *counts,
             *options,
-            port=consecutive_ports(brokers + SPARE_PORTS),
+            port=free_ports(brokers + SPARE_PORTS),
             environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"},
         )
         self.bootstrap = ",".join(f"127.0.0.1:{self.port + index}" for index in range(brokers))
@@ -149,19 +148,3 @@ def end(pid: int, process_started: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not is_alive(pid, process_started), f"the end of process {pid}")
-
-
-def consecutive_ports(count: int) -> int:
-    """The first of so many ports in a row that nothing listens on."""
-    for _ in range(1_000):
-        first = free_port()
-        with ExitStack() as taken:
-            try:
-                for port in range(first, first + count):
-                    probe = taken.enter_context(socket.socket())
-                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return first
-    raise RuntimeError(f"no {count} free ports in a row")

@@ -30,6 +30,7 @@ from penstock.controller.producer_ids import ProducerIds
 from penstock.peers.peers import NODE_CLIENT_ID, Address, Peers
 from penstock.storage import StorageError
 from penstock.storage.cluster_ids import new_cluster_id
+from penstock.wire.exchange import load_exchange
 from penstock.wire.registry import Registry
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class Broker:
             self.port = listening.getsockname()[1]
             await self.controller.start()
             if not self.config.is_alone:
+                self._load_exchanges()
                 await self._server.listen(listening)
             if self.config.supervisor is not None and self.config.is_controller:
                 watch = watch_supervisor(self.config.supervisor, self.controller)
@@ -154,6 +156,13 @@ class Broker:
         if self.config.is_alone:
             await self._server.listen(listening)
         self._housekeeper.start()
+
+    def _load_exchanges(self) -> None:
+        """What nodes say to each other, before anything is said: it must not come late for the first time."""
+        for handler in self.registry.between_nodes():
+            version = handler.versions[-1]
+            handler.codec(version)
+            load_exchange(handler.key, version)
 
     async def _start_broker(self) -> None:
         config = self.config
@@ -189,6 +198,7 @@ class Broker:
             self._watch.cancel()
         if self.config.is_broker and not self.failure.done():
             await self.lifecycle.stop()
+        await self.controller.leave_quorum()  # who is not heard any more must not ask for votes
         await self._server.close()
         await self._housekeeper.stop()
         await self.in_sync_sets.stop()

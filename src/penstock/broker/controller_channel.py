@@ -116,7 +116,7 @@ class ControllerChannel:
         self, broker_id: int, broker_epoch: int, metadata_offset: int, *, wants_to_stop: bool
     ) -> HeartbeatReply:
         if self.is_local:
-            return await self._controller.active.heartbeat(
+            return self._controller.active.heartbeat(
                 broker_id, broker_epoch, metadata_offset, wants_to_stop=wants_to_stop
             )
         body = {
@@ -125,7 +125,7 @@ class ControllerChannel:
             "current_metadata_offset": metadata_offset,
             "want_shut_down": wants_to_stop,
         }
-        answer = await self._ask(HEARTBEAT, body, Lane.CONTROL, HEARTBEAT_S_MAX)
+        answer = await self._ask(HEARTBEAT, body, Lane.HEARTBEATS, HEARTBEAT_S_MAX)
         check(answer.error_code, "heartbeat")
         return HeartbeatReply(answer.is_caught_up, answer.is_fenced, answer.should_shut_down)
 

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SESSION_CHECK_S: Final = 0.1
+STALL_S: Final = 0.3
+"""A check that comes later than this says that we were held up, not that brokers were silent."""
+PROBES: Final = 20
+PROBE_INTERVAL_S: Final = 0.05
 Outcome = TypeVar("Outcome")
 Decide = Callable[["MetadataImage"], tuple[Sequence["MetadataRecord"], Outcome]]
 
@@ -75,6 +79,8 @@ class ActiveController:
         self._one_at_a_time = asyncio.Lock()
         self._changes: set[asyncio.Task[object]] = set()
         self._probes: set[asyncio.Task[None]] = set()
+        self._changing: set[int] = set()
+        """Brokers that are about to be unfenced or to stop."""
         self._commits: list[tuple[int, asyncio.Future[None]]] = []
         self._loop = asyncio.get_running_loop()
         self._watch: asyncio.Task[None] | None = None
@@ -214,7 +220,7 @@ class ActiveController:
         self._sessions.begin(registration.broker_id, broker_epoch, self._now_ms())
         return broker_epoch
 
-    async def heartbeat(
+    def heartbeat(
         self, broker_id: int, broker_epoch: int, metadata_offset: int, *, wants_to_stop: bool
     ) -> HeartbeatReply:
         self.check()
@@ -223,13 +229,34 @@ class ActiveController:
             raise ApiError(ErrorCode.stale_broker_epoch)
         self._sessions.heard(broker_id, broker_epoch, self._now_ms())
         is_caught_up = metadata_offset > broker_epoch and self._knows_of_its_fencing(broker, metadata_offset)
-        if wants_to_stop and not broker.stopping:
-            await self.change(lambda image: (brokers.stop_broker(image, broker_id, self._min_insync), None))
-        elif broker.fenced and is_caught_up and not broker.stopping:
-            await self.change(lambda image: (self._unfence(image, broker_id, broker_epoch), None))
-        broker = self._publisher.image.brokers.get(broker_id)
-        is_fenced = broker is None or broker.fenced
-        return HeartbeatReply(is_caught_up, is_fenced, wants_to_stop)
+        if wants_to_stop and not broker.stopping and not broker.fenced:
+            self._change_soon(broker, lambda image: brokers.stop_broker(image, broker_id, self._min_insync))
+        elif broker.fenced and is_caught_up and not broker.stopping and not wants_to_stop:
+            self._change_soon(broker, lambda image: self._unfence(image, broker_id, broker_epoch))
+        return HeartbeatReply(
+            is_caught_up, broker.fenced, wants_to_stop and (broker.stopping or broker.fenced)
+        )
+
+    def _change_soon(
+        self, broker: BrokerImage, decide: Callable[[MetadataImage], Sequence[MetadataRecord]]
+    ) -> None:
+        """A heartbeat is answered at once; its broker asks again soon, and hears then what became of it."""
+        if broker.id in self._changing:
+            return
+        self._changing.add(broker.id)
+        task = self._loop.create_task(self._change_of(broker.id, decide))
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
+
+    async def _change_of(
+        self, broker_id: int, decide: Callable[[MetadataImage], Sequence[MetadataRecord]]
+    ) -> None:
+        try:
+            await self.change(lambda image: (decide(image), None))
+        except ApiError as error:
+            log.info("broker %d: %s", broker_id, error)
+        finally:
+            self._changing.discard(broker_id)
 
     def _knows_of_its_fencing(self, broker: BrokerImage, metadata_offset: int) -> bool:
         """A broker that was away may still believe to lead: it has to know what happened meanwhile."""
@@ -245,15 +272,26 @@ class ActiveController:
         return brokers.unfence_broker(image, broker_id, self._min_insync)
 
     async def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
-        """The connection of a broker's heartbeats has gone: perhaps its process has, too."""
-        if self.epoch is None:
-            return
-        try:
-            await self._peers.probe(broker_id)
-        except PeerDownError:
-            await self._fence(broker_id, broker_epoch, "its process is gone")
-        except PeerError as error:
-            log.info("broker %d: %s", broker_id, error)  # the session decides
+        """The connection of a broker's heartbeats has gone: perhaps its process has, too.
+
+        One that is dying may still take connections for a moment, so it is looked at more than once.
+        """
+        lost_at_ms = self._now_ms()
+        for _ in range(PROBES):
+            broker = self._publisher.image.brokers.get(broker_id)
+            if self.epoch is None or broker is None or broker.fenced or broker.epoch != broker_epoch:
+                return
+            try:
+                await self._peers.probe(broker_id)
+            except PeerDownError:
+                await self._fence(broker_id, broker_epoch, "its process is gone")
+                return
+            except PeerError as error:
+                log.info("broker %d: %s", broker_id, error)
+                return  # the session decides
+            await asyncio.sleep(PROBE_INTERVAL_S)
+            if self._sessions.heard_since(broker_id, lost_at_ms):
+                return
 
     def _probe_soon(self, broker_id: int, broker_epoch: int) -> None:
         probe = self._loop.create_task(self.connection_lost(broker_id, broker_epoch))
@@ -262,7 +300,11 @@ class ActiveController:
 
     async def _watch_sessions(self) -> None:
         while True:
+            before = self._loop.time()
             await asyncio.sleep(SESSION_CHECK_S)
+            late_s = self._loop.time() - before - SESSION_CHECK_S
+            if late_s > STALL_S:
+                self._sessions.forgive(int(late_s * 1000))
             for broker_id in self._sessions.silent(self._now_ms()):
                 broker = self._publisher.image.brokers.get(broker_id)
                 self._sessions.end(broker_id)

@@ -124,12 +124,16 @@ class Controller:
         )  # fmt: skip
         self._driver.start()
 
-    async def stop(self) -> None:
-        """Finish the change under way, refuse further ones, close the log."""
+    async def leave_quorum(self) -> None:
+        """Finish the change under way, refuse further ones, give up leadership and vote no more."""
         if self._active is not None:
             await self._active.stop()
         if self._driver is not None:
             await self._driver.stop()
+
+    async def stop(self) -> None:
+        """Leave the quorum and close the log."""
+        await self.leave_quorum()
         if self._publisher is not None:
             await self._publisher.stop()
         if self._log is not None:

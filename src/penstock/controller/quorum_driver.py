@@ -21,6 +21,7 @@ from penstock.controller.snapshot_transfer import fetch_snapshot
 from penstock.peers.connection import PeerDownError, PeerError
 from penstock.peers.peers import Lane
 from penstock.quorum.core import Quorum
+from penstock.quorum.limits import OBSERVER_PATIENCE
 from penstock.quorum.messages import (
     Answer,
     Append,
@@ -100,6 +101,9 @@ class QuorumDriver:
         self._records: Buffer = b""  # of the fetch response that is being handled
         self._answers: dict[int, asyncio.Future[VoteResponse | FetchResponse]] = {}
         self._tokens = 0
+        self._configured = configured
+        self._foreign: set[int] = set()
+        """Controllers that say they are of another cluster."""
         self._is_ending = False
         self._task: asyncio.Task[None] | None = None
         self._sends: set[asyncio.Task[None]] = set()
@@ -109,12 +113,19 @@ class QuorumDriver:
             self.core.restored(self._log.snapshot.end, self._log.snapshot.voters)
         for offset, entry in self._log.control_entries(self._log.replay_offset, self._log.end_offset):
             self.core.appended(offset, entry)
+        voters, configured = set(self.core.voters.seats), set(self._configured.seats)
+        # One may be missing: it came with a new disk, and is about to be admitted again.
+        if not voters <= configured or len(configured - voters) > 1:
+            raise StorageError(
+                f"this node's data belong to a cluster with the controllers {sorted(self.core.voters.seats)};"
+                f" its file names {sorted(self._configured.seats)}"
+            )
         self._put(self.core.start)
         self._task = self._loop.create_task(self._run())
 
     async def stop(self) -> None:
         """Give up leadership so that another can take it at once, then end."""
-        if self._task is None:
+        if self._task is None or self._is_ending:
             return
         self._put(self.core.resign)
         self._put(self._end)
@@ -287,7 +298,7 @@ class QuorumDriver:
         lane = Lane.METADATA if is_fetch else Lane.QUORUM
         key, version = quorum_wire.api_of(message)
         body = quorum_wire.request_body(message, self._cluster_id() or None, to)
-        timeout_s = self._limits.request_ms_max / 1000
+        timeout_s = self._limits.request_ms_max / 1000 * (1 if self.core.is_voter else OBSERVER_PATIENCE)
         try:
             answer = await self._peers.ask(to, lane, key, version, body, timeout_s=timeout_s)
             self._answered(to, message, answer)
@@ -301,10 +312,11 @@ class QuorumDriver:
 
     def _answered(self, to: int, message: Any, answer: Any) -> None:
         if answer.error_code is ErrorCode.inconsistent_cluster_id:
-            raise_foreign(self._cluster_id(), to, self._listener)
-        elif answer.error_code is not ErrorCode.none:
+            self._heard_of_another_cluster(to)
+        self._foreign.discard(to)
+        if answer.error_code is not ErrorCode.none:
             raise ApiError(answer.error_code)
-        elif isinstance(message, VoteRequest):
+        if isinstance(message, VoteRequest):
             vote = quorum_wire.read_vote_answer(answer, to, message)
             self._put(lambda now_ms: self.core.vote_response(vote, now_ms))
         elif isinstance(message, FetchRequest):
@@ -316,15 +328,20 @@ class QuorumDriver:
 
             self._put(event)
 
+    def _heard_of_another_cluster(self, node_id: int) -> None:
+        """One stranger at a controller's address is its own problem; if most are strangers, we are."""
+        self._foreign.add(node_id)
+        if len(self._foreign) >= self._configured.majority:
+            strangers = ", ".join(map(str, sorted(self._foreign)))
+            mine = self._cluster_id()
+            self._listener.failed(
+                StorageError(f"this node's data belong to cluster {mine}, and controllers {strangers} do not")
+            )
+        raise ApiError(ErrorCode.inconsistent_cluster_id, f"node {node_id} is of another cluster")
+
 
 class _Flush:
     """An entry of the controller's own is in the log: bring it to disk."""
 
 
 _FLUSH: Final[Any] = _Flush()
-
-
-def raise_foreign(cluster_id: str, node_id: int, listener: Listener) -> None:
-    listener.failed(
-        StorageError(f"this node's data belong to cluster {cluster_id}, and node {node_id} is of another one")
-    )

@@ -25,6 +25,15 @@ class BrokerSessions:
         if session is None or broker_epoch >= session.broker_epoch:
             self._sessions[broker_id] = Session(broker_epoch, now_ms)
 
+    def heard_since(self, broker_id: int, since_ms: int) -> bool:
+        session = self._sessions.get(broker_id)
+        return session is not None and session.heard_at_ms > since_ms
+
+    def forgive(self, late_ms: int) -> None:
+        """We did not listen for so long; nobody's silence in that time counts."""
+        for session in self._sessions.values():
+            session.heard_at_ms += late_ms
+
     def end(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
 

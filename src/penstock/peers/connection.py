@@ -27,7 +27,9 @@ class PeerDownError(PeerError):
 class PeerConnection(asyncio.BufferedProtocol):
     def __init__(self, peer: str) -> None:
         self._peer = peer
-        self._decoder = FrameDecoder(memoryview(bytearray(SCRATCH_SIZE)), FramePool(0), FRAME_BYTES_MAX)
+        self._decoder = FrameDecoder(
+            memoryview(bytearray(SCRATCH_SIZE)), FramePool(0), FRAME_BYTES_MAX, trusts_peer=True
+        )
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[tuple[int, asyncio.Future[bytes | memoryview]]] = deque()
         self._correlation_id = 0

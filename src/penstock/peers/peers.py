@@ -30,7 +30,9 @@ class Lane(Enum):
     REPLICAS = "replicas"
     """Fetches of partitions."""
     CONTROL = "control"
-    """Registration, heartbeats, changes of in-sync sets."""
+    """What a broker asks the controller for, such as changes of in-sync sets."""
+    HEARTBEATS = "heartbeats"
+    """Nothing may hold these up."""
     FORWARD = "forward"
 
 

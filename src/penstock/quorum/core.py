@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.quorum.leadership import Leadership
+from penstock.quorum.limits import OBSERVER_PATIENCE
 from penstock.quorum.messages import (
     Answer,
     AppendFetched,
@@ -318,7 +319,7 @@ class Quorum:
 
     def _fetch(self, role: Follower, now_ms: int) -> None:
         role.next_fetch_ms = None
-        role.answer_due_ms = now_ms + self._limits.request_ms_max
+        role.answer_due_ms = now_ms + self._limits.request_ms_max * self._patience
         self._do(Send(role.leader_id, self._fetch_request()))
 
     def _fetch_request(self) -> FetchRequest:
@@ -375,7 +376,11 @@ class Quorum:
     # Small things
 
     def _election_ms(self) -> int:
-        return self._jitter(self._limits.election_ms_min, self._limits.election_ms_max)
+        return self._jitter(self._limits.election_ms_min, self._limits.election_ms_max) * self._patience
+
+    @property
+    def _patience(self) -> int:
+        return 1 if self.is_voter else OBSERVER_PATIENCE
 
     def _soon_ms(self) -> int:
         """Time for one of several to be elected before the next one tries."""

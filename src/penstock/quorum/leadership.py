@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.quorum.limits import OBSERVER_PATIENCE
 from penstock.quorum.messages import (
     Answer,
     Append,
@@ -103,7 +104,8 @@ class Leadership:
         if replica in self._waiting:
             self._answer(replica)  # it has given up the one before
         self._progressed(replica, request.offset, now_ms)
-        deadline_ms = now_ms + node.limits.fetch_wait_ms_max
+        patience = 1 if replica in node.voters else OBSERVER_PATIENCE
+        deadline_ms = now_ms + node.limits.fetch_wait_ms_max * patience
         self._waiting[replica] = WaitingFetch(token, request.offset, deadline_ms)
         self.advance()
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+OBSERVER_PATIENCE: Final = 4
+"""Times the limits of a voter: nothing depends on an observer, and there may be many."""
 
 
 @dataclass(frozen=True, slots=True)

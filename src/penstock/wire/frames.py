@@ -60,7 +60,11 @@ class FramePool:
 
 
 class FrameDecoder:
-    def __init__(self, scratch: memoryview, pool: FramePool, frame_size_max: int) -> None:
+    def __init__(
+        self, scratch: memoryview, pool: FramePool, frame_size_max: int, *, trusts_peer: bool = False
+    ) -> None:
+        """`trusts_peer`: a frame gets all the memory that it announces, at once."""
+        self._trusts_peer = trusts_peer
         self._scratch = scratch
         self._pool = pool
         self._frame_size_max = frame_size_max
@@ -134,7 +138,9 @@ class FrameDecoder:
         return frames
 
     def _begin_frame(self, length: int, start: memoryview, allocation_max: int) -> None:
-        if length > FIRST_ALLOCATION_SIZE:
+        if self._trusts_peer:
+            allocation_max = length
+        elif length > FIRST_ALLOCATION_SIZE:
             allocation_max = min(allocation_max, SCRATCH_SIZE)  # first let it show that it means it
         size = min(length, max(allocation_max, len(start)))
         pooled = self._pool.take() if POOLED_SIZE_MIN <= size == length else None

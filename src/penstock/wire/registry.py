@@ -88,6 +88,9 @@ class Registry:
             return internal
         return self._handlers.get(key)
 
+    def between_nodes(self) -> Iterator[Handler]:
+        return iter(self._between_nodes.values())
+
     def __iter__(self) -> Iterator[Handler]:
         return iter(sorted(self._handlers.values(), key=lambda handler: handler.key))
 

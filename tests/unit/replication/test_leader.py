@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.replication.leader import Member, PartitionLeader, PartitionState, Proposal
+from penstock.replication.replica_fetch import ReplicaAnswer, ReplicaFetch
 from penstock.storage.epochs import LeaderEpochs
 from penstock.types import ErrorCode
 
@@ -95,6 +96,17 @@ def test_a_new_leader_lets_nobody_in_before_the_start_of_its_epoch() -> None:
     assert partition.maybe_propose(EPOCHS.get, 2) is None
 
 
+def test_a_silent_follower_is_not_let_in_again_because_nothing_was_written() -> None:
+    partition = leader(Log())
+    partition.fetched(2, 20, 0, 1)
+    partition.fetched(3, 30, 0, 3100)
+    assert partition.maybe_propose(EPOCHS.get, 3100) == Proposal(5, 7, (Member(1, 10), Member(3, 30)))
+    partition.changed(state((1, 3), partition_epoch=8))
+    assert partition.maybe_propose(EPOCHS.get, 3200) is None
+    partition.fetched(2, 20, 0, 3300)
+    assert partition.maybe_propose(EPOCHS.get, 3300) is not None
+
+
 def test_another_incarnation_of_a_follower_is_not_let_in_by_what_the_first_one_had() -> None:
     log = Log()
     partition = leader(log, (1, 2))
@@ -147,6 +159,58 @@ def test_one_proposal_at_a_time_and_no_timeout() -> None:
     assert partition.maybe_propose(EPOCHS.get, 99_000) is None
     assert partition.refused(proposal, ErrorCode.ineligible_replica)
     assert partition.maybe_propose(EPOCHS.get, 99_000) is not None
+
+
+def test_an_error_that_says_nothing_of_the_members_does_not_end_a_proposal() -> None:
+    """A copy of it may have been agreed to: those that it adds count until the metadata tells."""
+    log = Log()
+    partition = leader(log, (1, 2))
+    partition.fetched(3, 30, 0, 1)
+    proposal = partition.maybe_propose(EPOCHS.get, 1)
+    assert proposal is not None
+    assert not partition.refused(proposal, ErrorCode.invalid_update_version)
+    assert partition.propose_again() is proposal
+    log.append(10)
+    partition.fetched(2, 20, 10, 2)
+    assert partition.high_watermark == 0
+
+
+def test_the_refusal_of_one_copy_says_nothing_of_the_other() -> None:
+    log = Log()
+    partition = leader(log, (1, 2))
+    partition.fetched(3, 30, 0, 1)
+    proposal = partition.maybe_propose(EPOCHS.get, 1)
+    assert proposal is not None
+    assert partition.propose_again() is proposal
+    assert partition.refused(proposal, ErrorCode.ineligible_replica)
+    log.append(10)
+    partition.fetched(2, 20, 10, 2)
+    assert partition.high_watermark == 0
+    # The set that is, for the partition epoch that comes with it.
+    assert partition.maybe_propose({1: 10, 2: 20}.get, 3) == Proposal(5, 7, (Member(1, 10), Member(2, 20)))
+    assert partition.changed(state((1, 2), partition_epoch=8))
+    assert partition.high_watermark == 10
+
+
+def test_the_fetch_of_a_process_that_was_replaced_does_not_count() -> None:
+    partition = leader(Log())
+    partition.fetched(2, 20, 0, 1)
+    fetch = ReplicaFetch(5, 0, -1, 0)
+    assert partition.maybe_refuse(Member(2, 20), fetch) is None
+    assert partition.maybe_refuse(Member(2, 21), fetch) is None
+    refusal = ReplicaAnswer(ErrorCode.not_leader_or_follower)
+    assert partition.maybe_refuse(Member(2, 19), fetch) == refusal
+    assert partition.maybe_refuse(Member(4, 40), fetch) == refusal  # no replica
+
+
+def test_what_is_deleted_is_gone_when_every_live_replica_says_so() -> None:
+    log = Log(10, 10, log_start_offset=6)
+    partition = leader(log)
+    partition.fetched(2, 20, 10, 1, 6)
+    assert partition.low_watermark([1, 2]) == 6
+    assert partition.low_watermark([1, 2, 3]) == 0
+    partition.fetched(3, 30, 10, 1, 4)
+    assert partition.low_watermark([1, 2, 3]) == 4
 
 
 def test_an_old_partition_epoch_is_no_news() -> None:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 @api(63, 1, 1, between_nodes=True)
-async def broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestContext) -> Body:
+def broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestContext) -> Body:
     try:
-        reply = await context.broker.controller.active.heartbeat(
+        reply = context.broker.controller.active.heartbeat(
             request.broker_id,
             request.broker_epoch,
             request.current_metadata_offset,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.broker import Broker
     from penstock.broker.context import RequestContext
-    from penstock.metadata.image import MetadataImage, TopicImage
+    from penstock.metadata.image import BrokerImage, MetadataImage, TopicImage
     from penstock.wire.shapes import Body
 
 NULLABLE_NAMES_FROM = 12
@@ -41,6 +41,8 @@ NULLABLE_NAMES_FROM = 12
 @api(3, 0, 12)
 async def metadata(request: MetadataRequest, context: RequestContext) -> Body:
     broker = context.broker
+    # A node that is new, or has lost its disk, knows nothing yet, and would say that there are no topics.
+    await broker.controller.until(lambda: bool(broker.controller.image.brokers))
     wanted = request.topics
     if wanted is None or (context.api_version == 0 and not wanted):
         image = broker.controller.image
@@ -55,7 +57,7 @@ async def metadata(request: MetadataRequest, context: RequestContext) -> Body:
         for answer in listed:
             answer["name"] = answer["name"] or ""
     body: dict[str, Any] = {
-        "brokers": [{"node_id": each.id, **endpoint_fields(each)} for each in image.live_brokers()],
+        "brokers": [{"node_id": each.id, **endpoint_fields(each)} for each in _brokers(image)],
         "cluster_id": broker.cluster_id,
         "controller_id": broker.config.node_id,
         "topics": listed,
@@ -63,6 +65,12 @@ async def metadata(request: MetadataRequest, context: RequestContext) -> Body:
     if getattr(context.raw, "include_cluster_authorized_operations", False):  # versions 8 to 10
         body["cluster_authorized_operations"] = ALL_CLUSTER_OPERATIONS
     return body
+
+
+def _brokers(image: MetadataImage) -> Sequence[BrokerImage]:
+    """Those alive; all of them while none is known to be, since librdkafka forgets whoever is not named here,
+    and told of none has nobody left to ask, ever again."""
+    return image.live_brokers() or sorted(image.brokers.values(), key=lambda each: each.id)
 
 
 async def _create_missing(broker: Broker, request: MetadataRequest) -> dict[str, ErrorCode]:
