@@ -58,6 +58,7 @@ def test_acks_all_times_out_when_the_follower_does_not_fetch() -> None:
         assert (partition.log.log_end_offset, partition.high_watermark) == (1, 0), "what is appended stays"
         (answer,) = await produce(client, "t", wait_max=timedelta(0))
         assert answer.error_code is TIMED_OUT
+        await eventually(lambda: partition.log.flushed_end_offset == 2)
         fetched(partition, 2)
         assert partition.high_watermark == 2, "whoever came too late is not told twice"
 
