@@ -19,6 +19,11 @@ class Faults:
     loss: float = 0.0
     duplication: float = 0.0
     delay_ms_max: int = 5
+    straggling: float = 0.0
+    """How likely a message comes as late as STRAGGLER_MS_MAX, long after it was given up and sent again."""
+
+
+STRAGGLER_MS_MAX = 600
 
 
 @dataclass
@@ -33,6 +38,7 @@ class World:
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
         self._broken: set[tuple[int, int]] = set()
+        self._slow: dict[tuple[int, int], int] = {}
 
     def note(self, line: str) -> None:
         self.trace.append(f"{self.now_ms:>7} {line}")
@@ -41,12 +47,15 @@ class World:
         self._count += 1
         heapq.heappush(self._events, (self.now_ms + max(0, delay_ms), self._count, event))
 
-    def send(self, source: int, target: int, deliver: Callable[[], None]) -> None:
+    def send(self, source: int, target: int, deliver: Callable[[], None], *, may_double: bool = True) -> None:
         if (source, target) in self._broken or self.random.random() < self.faults.loss:
             return
-        copies = 2 if self.random.random() < self.faults.duplication else 1
+        copies = 2 if may_double and self.random.random() < self.faults.duplication else 1
         for _ in range(copies):
-            self.after(self.random.randint(1, max(1, self.faults.delay_ms_max)), deliver)
+            delay_ms_max = self._slow.get((source, target), self.faults.delay_ms_max)
+            if self.random.random() < self.faults.straggling:
+                delay_ms_max = STRAGGLER_MS_MAX
+            self.after(self.random.randint(1, max(1, delay_ms_max)), deliver)
 
     def break_link(self, source: int, target: int) -> None:
         self._broken.add((source, target))
@@ -54,8 +63,13 @@ class World:
     def is_broken(self, source: int, target: int) -> bool:
         return (source, target) in self._broken
 
+    def slow_down(self, source: int, target: int, delay_ms_max: int) -> None:
+        """What is sent on this link may come long after it was sent again, or after its sender is gone."""
+        self._slow[source, target] = delay_ms_max
+
     def heal(self) -> None:
         self._broken.clear()
+        self._slow.clear()
 
     def run(self, until_ms: int) -> None:
         while self._events and self._events[0][0] <= until_ms:

@@ -92,6 +92,9 @@ class LogBackend(Protocol):
     def max_timestamp_before(self, end_offset: int) -> tuple[int, int]:
         """(t, o): t is the largest timestamp before offset o, and o lies not far before `end_offset`."""
 
+    def unmark_clean(self) -> None:
+        """What is stored is about to change otherwise than by `write`: what is under way is done first."""
+
     def truncate(self, offset: int) -> int:
         """Remove the batch that holds `offset` and all after it; the new end of the log."""
 

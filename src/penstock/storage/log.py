@@ -21,7 +21,14 @@ from penstock.storage.interface import WriteRun
 from penstock.storage.pending import PendingWrites
 from penstock.storage.producers import ProducerStates
 from penstock.types import ApiError, ErrorCode
-from penstock.wire.batch import NO_PRODUCER_ID, BatchError, check_batch, iterate_headers
+from penstock.wire.batch import (
+    HEADER_SIZE,
+    NO_PRODUCER_ID,
+    BatchError,
+    check_batch,
+    iterate_headers,
+    read_header,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +97,8 @@ class PartitionLog:
         if self.error is not None:
             raise StorageError(str(self.error))
         view = memoryview(records)
+        if self.log_end_offset == self.log_start_offset and len(view) >= HEADER_SIZE:
+            self._begin_within(read_header(view))
         batches = []
         end = 0
         next_offset, epoch = self.log_end_offset, self.epochs.latest
@@ -112,6 +121,17 @@ class PartitionLog:
             raise StorageError(f"{self.name}: what was fetched is damaged: {error}") from error
         for batch, header in batches:
             self._queue(batch, header, header.base_offset, header.partition_leader_epoch, now_ms)
+
+    def _begin_within(self, first: BatchHeader) -> None:
+        """An empty log that starts in the middle of a batch takes the whole batch."""
+        if first.base_offset < self.log_start_offset <= first.last_offset:
+            try:
+                self._backend.reset(first.base_offset)
+            except OSError as error:
+                self._fail(os_failure("empty", self.name, error))
+                raise StorageError(str(self.error)) from error
+            self.log_end_offset = self.flushed_end_offset = first.base_offset
+            self._pending = PendingWrites(self._backend.segments())
 
     def _queue(
         self, batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int, now_ms: int
@@ -266,6 +286,7 @@ class PartitionLog:
             raise StorageError(str(self.error)) from error
 
     def _truncate_stored(self, offset: int) -> None:
+        self._backend.unmark_clean()  # or a snapshot that is on its way would come back after it was removed
         self._pending.take()
         stale = [old for old in self._snapshots if old > offset]
         self._backend.remove_blobs([opening.snapshot_name(old) for old in stale])

@@ -125,6 +125,9 @@ class MemoryBackend:
                 largest, offset = max(largest, timestamp), last + 1
         return largest, offset
 
+    def unmark_clean(self) -> None:
+        pass  # nothing is ever under way
+
     def truncate(self, offset: int) -> int:
         self._end_offset = None
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:

@@ -76,8 +76,15 @@ def open_state(backend: LogBackend, config: LogConfig, now_ms: int) -> OpenState
 def restore_producers(
     backend: LogBackend, snapshots: list[int], start: int, end_offset: int, now_ms: int, report: list[str]
 ) -> ProducerStates:
-    """The newest whole snapshot, and what the batches after it add; damaged snapshots leave the list."""
+    """The newest whole snapshot, and what the batches after it add; damaged snapshots leave the list.
+
+    Also batches before the log start count, as long as they are there: deleting records does not make a
+    leader forget who wrote them, so neither may a restart.
+    """
     producers = ProducerStates()
+    segments = backend.segments()
+    if segments:
+        start = min(start, segments[0].base_offset)
     while snapshots:
         value = unseal(backend.get_blob(snapshot_name(snapshots[-1])))
         if value is not None and value["offset"] == snapshots[-1]:
