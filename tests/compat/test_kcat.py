@@ -48,6 +48,7 @@ def test_offsets_by_time(bootstrap: str, topic: str) -> None:
         (f"s@{START + 1_000}", ["b", "c"]),
         ("end", []),
     ],
+    ids=["beginning", "offset", "from the end", "time", "end"],  # the same in every process
 )
 def test_consume_from(bootstrap: str, topic: str, start: str, expected: list[str]) -> None:
     output = run_kcat("-b", bootstrap, "-C", "-t", topic, "-p", "0", "-o", start, "-e", "-q")
