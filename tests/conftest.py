@@ -14,7 +14,7 @@ from tests.support.broker import BrokerProcess
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("penstock")
 
-# A shell that runs us in the background has us ignore SIGINT, and so would every child that a test interrupts.
+# A shell that runs us in the background has us ignore SIGINT, and so would children that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
