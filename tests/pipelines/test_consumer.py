@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from tests.support.broker import BrokerProcess
 
 
-def options(bootstrap: str, timeout_ms: int = 1_500, **others: str) -> ReadOptions:
+def options(bootstrap: str, timeout_ms: int = 10_000, **others: str) -> ReadOptions:
     return read_options({"bootstrap": bootstrap, "subscribe": "a", "timeoutMs": str(timeout_ms), **others})
 
 
-def values(bootstrap: str, start: int, end: int, **others: str) -> list[bytes]:
-    batches = read_range(OffsetRange(Partition("a", 0), start, end), options(bootstrap, **others))
+def values(bootstrap: str, start: int, end: int, timeout_ms: int = 10_000, **others: str) -> list[bytes]:
+    wanted = OffsetRange(Partition("a", 0), start, end)
+    batches = read_range(wanted, options(bootstrap, timeout_ms, **others))
     return [value for batch in batches for value in batch.column("value").to_pylist()]
 
 
@@ -57,7 +58,7 @@ def test_a_silent_broker_is_an_error_and_no_hang(broker: BrokerProcess) -> None:
     topics.fill(broker.bootstrap, "a", numbered(0, 10))
     broker.terminate()
     with pytest.raises(SourceError, match=f"nothing came from {broker.bootstrap} for 1.5 s: "):
-        values(broker.bootstrap, 0, 10)
+        values(broker.bootstrap, 0, 10, 1_500)
 
 
 def test_a_broker_that_restarts_meanwhile(broker: BrokerProcess) -> None:
