@@ -87,6 +87,8 @@ class NodeConfig:
     """As Kafka's `log.retention.check.interval.ms`."""
     compaction_check_ms: int = 15_000
     """As Kafka's `log.cleaner.backoff.ms`."""
+    high_watermark_checkpoint_ms: int = 5_000
+    """As Kafka's `replica.high.watermark.checkpoint.interval.ms`."""
     log_level: str = "info"
 
     @property

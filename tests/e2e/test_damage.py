@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.storage import running_mark
 from tests.support.raw import RawClient, make_batch
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock"
+        if path.is_file() and path.name not in (".lock", running_mark.FILE)
     }
 
 

@@ -1,7 +1,8 @@
 """A node: its parts, put together, started and stopped in order.
 
 A node with the role of a controller alone has the same parts and never registers as a broker, so that it
-holds no partitions and clients do not learn of it.
+holds no partitions and clients do not learn of it. A node with both roles goes on like that when its broker
+was decommissioned.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker import node_status
 from penstock.broker.controller_channel import ControllerChannel
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.handlers import load_handlers
 from penstock.broker.housekeeper import Housekeeper
 from penstock.broker.in_sync_sets import InSyncSets
-from penstock.broker.lifecycle import Lifecycle
+from penstock.broker.lifecycle import DecommissionedError, Lifecycle
+from penstock.broker.lost_replicas import LostReplicas
 from penstock.broker.memory import MemoryBudget
 from penstock.broker.metrics import Metrics
 from penstock.broker.partition import Surroundings
@@ -45,8 +48,8 @@ class Broker:
 
     log = logging.getLogger("penstock.broker")
 
-    def __init__(self, config: NodeConfig, storage: Storage, *, is_clean: bool = True) -> None:
-        """`is_clean`: the storage holds all that this node's last process said it had."""
+    def __init__(self, config: NodeConfig, storage: Storage, *, page_cache_survived: bool = True) -> None:
+        """`page_cache_survived`: what this node's last process wrote and did not sync is there, if needed."""
         self.config = config
         self.storage = storage
         self.metrics = Metrics()
@@ -75,8 +78,16 @@ class Broker:
             on_failure=self._fail,
         )
         self.channel = ControllerChannel(self.controller, config, self.peers)
+        self.lost_replicas = LostReplicas(storage, config.node_id, page_cache_survived=page_cache_survived)
         self.lifecycle = Lifecycle(
-            config, storage, self.controller, self.channel, is_clean=is_clean, on_failure=self._fail
+            config,
+            storage,
+            self.controller,
+            self.channel,
+            # Under flush=commit what was acknowledged is on disk, however the last process ended; topics with
+            # a flush policy of their own are looked at one by one.
+            is_clean=page_cache_survived or config.flush == "commit",
+            on_failure=self._leave,
         )
         self.producer_ids = ProducerIds(
             lambda count: self.channel.allocate_producer_ids(self.lifecycle.broker_epoch, count)
@@ -133,6 +144,23 @@ class Broker:
         if not self.failure.done():
             self.failure.set_result(error)
 
+    def _leave(self, error: Exception) -> None:
+        """The broker is not let in any more. As a controller the node may still be needed."""
+        if isinstance(error, DecommissionedError):
+            self._tell_supervisor()
+            if self.config.is_controller:
+                self.log.warning("%s; the node goes on as a controller", error)
+                return
+        self._fail(error)
+
+    def _tell_supervisor(self) -> None:
+        if self.config.supervisor is None:
+            return
+        try:
+            node_status.mark_decommissioned(self.config.data)
+        except OSError as error:
+            self.log.error("that the broker was decommissioned cannot be written: %s", error)
+
     async def start(self) -> None:
         """Recover, then serve. The port is taken first, so that a taken one harms nothing.
 
@@ -167,9 +195,17 @@ class Broker:
     async def _start_broker(self) -> None:
         config = self.config
         host, port = config.advertised_host or config.host, config.advertised_port or self.port
-        await self._unless_failed(self.lifecycle.register(host, port))
+        try:
+            await self._unless_failed(self.lifecycle.register(host, port))
+        except DecommissionedError as error:
+            self._leave(error)
+            if config.is_controller:
+                return
+            raise
         self.controller.subscribe(self.partitions.apply)
         await self.controller.begin(self.partitions.open_all)
+        if self.lost_replicas.found and not config.is_alone:
+            await self._unless_failed(self.lifecycle.register_as_unclean())
         await self.groups.start()
         self.lifecycle.start()
         if not config.is_alone:

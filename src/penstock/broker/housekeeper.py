@@ -1,4 +1,4 @@
-"""Retention and compaction, now and then, one partition at a time, out of the way of the event loop."""
+"""Retention, compaction and checkpoints now and then, out of the way of the event loop."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Housekeeper:
         self._tasks = [
             loop.create_task(self._repeat(config.retention_check_ms, self.apply_retention)),
             loop.create_task(self._repeat(config.compaction_check_ms, self.apply_compaction)),
+            loop.create_task(self._note_high_watermarks()),
         ]
 
     async def stop(self) -> None:
@@ -48,6 +49,15 @@ class Housekeeper:
                     else:
                         log.error("housekeeping: %s", error)
                 await asyncio.sleep(0)  # a thousand partitions must not hold up the loop
+
+    async def _note_high_watermarks(self) -> None:
+        broker = self._broker
+        while True:
+            await asyncio.sleep(broker.config.high_watermark_checkpoint_ms / 1000)
+            try:
+                await broker.lost_replicas.note_high_watermarks(broker.partitions)
+            except StorageError as error:
+                log.error("housekeeping: %s", error)
 
     async def apply_retention(self, partition: Partition) -> None:
         now_ms = self._broker.now_ms()

@@ -1,8 +1,8 @@
 """A broker's life in a cluster: it registers, says that it is there, and asks before it stops.
 
 Registered, it is fenced until it knows the metadata up to its own registration. Whatever it led before has
-other leaders or none by then. When the controller does not know it any more, as after a long pause, it
-registers again as the same process.
+other leaders or none by then. When the controller does not know this process any more it registers again. A
+broker that was decommissioned is refused then: it has nothing left to do, and never asks again.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ FATAL: Final = {
 GOODBYE_S_MAX: Final = 2.5
 
 
+class DecommissionedError(StorageError):
+    """The broker left the cluster for good."""
+
+
 class Lifecycle:
     def __init__(
         self,
@@ -49,6 +53,7 @@ class Lifecycle:
     ) -> None:
         self.broker_epoch = -1
         self.is_fenced = True
+        self.is_decommissioned = False
         self._config = config
         self._storage = storage
         self._controller = controller
@@ -72,6 +77,12 @@ class Lifecycle:
             await self._register()
         self.is_fenced = not self._config.is_alone
 
+    async def register_as_unclean(self) -> None:
+        """Before heartbeats begin: what this broker holds turned out to be less than others count on."""
+        self._is_clean = False
+        self._incarnation = uuid.uuid4()
+        await self._register()
+
     async def _register(self) -> None:
         registration = Registration(
             self._config.node_id,
@@ -88,13 +99,17 @@ class Lifecycle:
                 self.broker_epoch = await self._channel.register(registration, self._storage.cluster_id)
                 break
             except ApiError as error:
+                if error.code is ErrorCode.broker_id_not_registered:
+                    self.is_decommissioned = True
+                    raise DecommissionedError(
+                        f"broker {self._config.node_id} was decommissioned;"
+                        " to join the cluster again it needs a new data folder"
+                    ) from error
                 if error.code in FATAL:
                     # The one before may be dead and not be fenced yet: a new controller gives it a session.
                     give_up_at = give_up_at or loop.time() + 2 * self._config.cluster.broker_session_ms / 1000
                     if loop.time() >= give_up_at:
-                        failure = StorageError(f"this node cannot join: {FATAL[error.code]}")
-                        self._on_failure(failure)
-                        raise failure from error
+                        raise StorageError(f"this node cannot join: {FATAL[error.code]}") from error
                 log.info("not registered yet: %s", error)
                 await asyncio.sleep(RETRY_S)
         await self._controller.until(self._is_known)
@@ -127,6 +142,13 @@ class Lifecycle:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _beat(self) -> None:
+        try:
+            await self._beat_on()
+        except StorageError as error:  # it is not let in again
+            self._on_failure(error)
+            self._unfenced.set()  # whoever waits for it would wait for ever
+
+    async def _beat_on(self) -> None:
         while True:
             try:
                 await self._one_beat()

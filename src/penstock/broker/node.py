@@ -18,6 +18,7 @@ import uvloop
 from penstock.broker import node_status
 from penstock.broker.admin import AdminServer
 from penstock.broker.broker import Broker
+from penstock.broker.lifecycle import DecommissionedError
 from penstock.config import MIB
 from penstock.storage import FileStorage, MemoryStorage, Storage, StorageError, running_mark
 from penstock.storage.cluster_ids import new_cluster_id
@@ -80,12 +81,9 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
     gc.freeze()  # what is imported by now stays; the collector need not look at it ever again
     gc.set_threshold(GC_ALLOCATIONS)
     storage = open_storage(config)
-    is_clean = True
-    if config.storage == "file" and config.flush == "os":
-        # Under flush=commit what was acknowledged is on disk, however the last process ended.
-        is_clean = running_mark.begin(config.data)
+    page_cache_survived = running_mark.begin(config.data) if config.storage == "file" else True
     try:
-        uvloop.run(serve(config, storage, on_ready, is_clean=is_clean))
+        uvloop.run(serve(config, storage, on_ready, page_cache_survived=page_cache_survived))
     finally:
         # The loop that handled signals is gone, and what is left must be finished.
         for number in STOP_SIGNALS:
@@ -95,13 +93,15 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
         running_mark.end(config.data)
 
 
-async def serve(config: NodeConfig, storage: Storage, on_ready: OnReady, *, is_clean: bool) -> None:
+async def serve(
+    config: NodeConfig, storage: Storage, on_ready: OnReady, *, page_cache_survived: bool
+) -> None:
     """Run until a signal. Raises what keeps the node from going on."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(config, storage, is_clean=is_clean)
+    broker = Broker(config, storage, page_cache_survived=page_cache_survived)
     stopping = loop.create_task(stop.wait())
     starting = loop.create_task(broker.start())
     try:
@@ -137,7 +137,10 @@ async def serve_until(stopping: asyncio.Task[bool], broker: Broker, on_ready: On
         waiting: list[asyncio.Future[Any]] = [stopping, broker.failure]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if broker.failure.done():
-            raise broker.failure.result()
+            error = broker.failure.result()
+            if not isinstance(error, DecommissionedError):
+                raise error
+            broker.log.warning("%s; stopping", error)  # as asked, with nothing left to do
     finally:
         if admin is not None:
             await admin.stop()

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.partition import Partition
-from penstock.storage import Flush, LogConfig, PartitionLog, StorageError
+from penstock.storage import DamagedEndError, Flush, LogConfig, PartitionLog, StorageError
 from penstock.types import ApiError, ErrorCode, TopicPartition
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class Partitions:
         self._live = frozenset(broker.id for broker in image.live_brokers())
         for topic in image.topics.values():
             await self._open_topic(topic)
+        for partition in self:
+            self._broker.lost_replicas.examine(partition.log, partition.image)
         self._roles_changed()
 
     async def apply(self, delta: MetadataDelta) -> None:
@@ -114,7 +117,7 @@ class Partitions:
 
     async def _open_topic(self, topic: TopicImage) -> None:
         config = self._broker.controller.topic_config(topic.name)
-        missing = []
+        missing: list[tuple[TopicPartition, PartitionImage]] = []
         for index, image in topic.partitions.items():
             partition = self.get(topic.name, index)
             if self._node_id not in image.replicas:
@@ -129,33 +132,45 @@ class Partitions:
             return
         # Creating files waits for the disk.
         logs = await asyncio.get_running_loop().run_in_executor(
-            None, self._open_logs, [each for each, _ in missing], topic, log_config(config)
+            None, self._open_logs, missing, topic, log_config(config)
         )
         if self._is_closed:
             for each in logs:
-                each.close()
+                if each is not None:
+                    each.close()
             return
         for (topic_partition, image), opened in zip(missing, logs, strict=True):
-            self._add(topic_partition, topic, image, opened, config)
+            if opened is not None:
+                self._add(topic_partition, topic, image, opened, config)
 
     def _open_logs(
-        self, partitions: list[TopicPartition], topic: TopicImage, config: LogConfig
-    ) -> list[PartitionLog]:
+        self, partitions: list[tuple[TopicPartition, PartitionImage]], topic: TopicImage, config: LogConfig
+    ) -> list[PartitionLog | None]:
+        """None for one that must not be opened yet: see lost_replicas.py."""
         now_ms = self._broker.now_ms()
 
-        def open_log(partition: TopicPartition) -> PartitionLog | StorageError:
+        def open_log(
+            name: str, image: PartitionImage, config: LogConfig
+        ) -> PartitionLog | StorageError | None:
             try:
-                return self._storage.open_log(str(partition), topic.topic_id, config, now_ms=now_ms)
+                return self._storage.open_log(name, topic.topic_id, config, now_ms=now_ms)
+            except DamagedEndError as error:
+                may_cut = self._broker.lost_replicas.may_cut(name, image, str(error))
+                if may_cut:
+                    return open_log(name, image, replace(config, cuts_damaged_end=True))
+                return error if may_cut is False else None
             except StorageError as error:
                 return error
 
         with ThreadPoolExecutor(FILE_THREADS) as threads:
-            outcomes = list(threads.map(open_log, partitions))
+            outcomes = list(threads.map(lambda each: open_log(str(each[0]), each[1], config), partitions))
+        failure = next((outcome for outcome in outcomes if isinstance(outcome, StorageError)), None)
         opened = [outcome for outcome in outcomes if not isinstance(outcome, StorageError)]
-        if len(opened) < len(outcomes):
+        if failure is not None:
             for each in opened:
-                each.close()  # nobody will know them, and another try must find them closed
-            raise next(outcome for outcome in outcomes if isinstance(outcome, StorageError))
+                if each is not None:
+                    each.close()  # nobody will know them, and another try must find them closed
+            raise failure
         return opened
 
     def _add(

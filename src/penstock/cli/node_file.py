@@ -300,6 +300,9 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     ),
     "retention_check_ms": stored_as("retention_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "compaction_check_ms": stored_as("compaction_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
+    "high_watermark_checkpoint_ms": stored_as(
+        "high_watermark_checkpoint_ms", whole_number(MILLISECONDS_MIN, INT_MAX)
+    ),
     "topics": read_topics,
     "limits": stored_as("limits", partial(read_limits, Limits)),
     "cluster": stored_as("cluster", partial(read_limits, ClusterLimits)),

@@ -66,10 +66,11 @@ class FileRound:
         if self._buffered >= WRITE_BYTES:
             self._flush()
 
-    def end(self) -> Made:
+    def end(self, end_offset: int) -> Made:
         self._flush()
         self._disk.fdatasync(self._fd)
         self._close()
+        self._builder.end_offset = end_offset
         stored = self._builder.stored()
         path = index_path(self._folder, self._builder.base_offset) + self._suffix
         write_atomically(self._disk, path, encode_index(stored))
@@ -115,7 +116,8 @@ class MemoryRound:
         self._builder.add(self._builder.size, check_batch(memoryview(batch)))
         self.made[-1].append(bytes(batch))
 
-    def end(self) -> Made:
+    def end(self, end_offset: int) -> Made:
+        self._builder.end_offset = end_offset
         stored = self._builder.stored()
         return stored.end_offset, stored.covered, stored.first_timestamp, stored.max_timestamp
 

@@ -44,6 +44,7 @@ class CompactedSegment(NamedTuple):
     sources: list[int]
     """Base offsets of the segments whose place it takes."""
     end_offset: int
+    """Where the last of these ended, whatever is left of it."""
     size: int
     first_timestamp: int
     max_timestamp: int
@@ -220,7 +221,11 @@ def run_compaction(plan: CompactionPlan) -> CompactionResult:
                 if kept is not None:
                     rounds.add(kept)
             made.append(
-                CompactedSegment(group[0].base_offset, [info.base_offset for info in group], *rounds.end())
+                CompactedSegment(
+                    group[0].base_offset,
+                    [info.base_offset for info in group],
+                    *rounds.end(group[-1].end_offset),
+                )
             )
     except Exception as error:
         with suppress(OSError):  # the next start removes what is left
@@ -262,7 +267,7 @@ def finish(
 
 
 def truncated(backend: LogBackend, offset: int) -> None:
-    """The log was cut at `offset`: what is written there from now on is not compacted."""
+    """The log is about to be cut at `offset`: what is written there from then on is not compacted."""
     state = CleanerState.load(backend)
     if state.cleaned_to > offset:
         state.cleaned_to = offset

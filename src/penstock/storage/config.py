@@ -40,6 +40,8 @@ class LogConfig:
     flush: Flush = Flush.COMMIT
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
     producer_expiration_ms: int = DAY_MS
+    cuts_damaged_end: bool = False
+    """Other replicas have what a damaged end held: cut it where one would otherwise have to decide."""
 
     @property
     def roll_ms(self) -> int:

@@ -9,6 +9,10 @@ class StorageError(Exception):
     """One clear line: what failed, where, and the system's own words for why."""
 
 
+class DamagedEndError(StorageError):
+    """Cutting what is damaged could lose what was acknowledged, so the log is not opened."""
+
+
 class HalfDoneError(StorageError):
     """A change of several files stopped half way: what is in memory no longer describes them."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from penstock.storage import swapping
 from penstock.storage.blobs import seal, unseal
+from penstock.storage.compaction import CleanerState
 from penstock.storage.disk import write_atomically
 from penstock.storage.errors import HalfDoneError, os_failure
 from penstock.storage.file_writer import CLEAN, FileWriter
@@ -80,7 +81,7 @@ class FileBackend:
             self._disk.unlink(self._path(CLEAN))
             self._disk.fsync_dir(self.folder)
         self._writer.marked_clean = False
-        report = recover_all(self._indexes, segments, sizes, config)
+        report = recover_all(self._indexes, segments, sizes, config, CleanerState.load(self).cleaned_to)
         self._publish(segments)
         return Loaded(False, segments[-1].end_offset if segments else None, report)
 
@@ -154,8 +155,12 @@ class FileBackend:
         segment = kept[-1]
         segment.load_index()  # while its file, if it comes from there, still describes the segment
         position = segment.position_of(offset)
-        if position < segment.size:
-            end_offset = min(offset, _base_offset_at(segment, position))
+        if (
+            position < segment.size or offset < segment.end_offset
+        ):  # the latter where batches were compacted away
+            end_offset = (
+                min(offset, _base_offset_at(segment, position)) if position < segment.size else offset
+            )
             segment.truncate(position, end_offset)
             self._disk.unlink_if_there(index_path(self.folder, segment.base_offset))
             self._disk.fsync_dir(self.folder)

@@ -147,6 +147,21 @@ class FileStorage:
         except OSError as error:
             raise os_failure("delete", f"{self.path}/{name}", error) from error
 
+    def get_note(self, name: str) -> Any:
+        try:
+            return unseal(self._disk.read_file(f"{self.path}/{name}"))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise os_failure("read", f"{self.path}/{name}", error) from error
+
+    def put_note(self, name: str, note: Any) -> None:
+        try:
+            write_atomically(self._disk, f"{self.path}/{name}", seal(note))
+            self._disk.fsync_dir(self.path)
+        except OSError as error:
+            raise os_failure("write", f"{self.path}/{name}", error) from error
+
     def close(self) -> None:
         """Close every log and give the folder free. The first failure is raised once that is done."""
         failures: list[StorageError] = []

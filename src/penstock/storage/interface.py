@@ -12,7 +12,7 @@ Methods raise OSError or StorageError.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.wire.batch import NO_TIMESTAMP
 
@@ -151,6 +151,12 @@ class Storage(Protocol):
 
     def set_cluster_id(self, cluster_id: str) -> None:
         """Recorded once the node knows its cluster."""
+
+    def get_note(self, name: str) -> Any:
+        """Something small that the node wrote down; None if there is nothing or it is damaged."""
+
+    def put_note(self, name: str, note: Any) -> None:
+        """Durable when it returns. Any thread."""
 
     def close(self) -> None:
         """Close every open log cleanly, then the storage itself."""

@@ -69,6 +69,8 @@ class PartitionLog:
         self.flushed_end_offset = state.end_offset
         self.recovery = [f"{name}: {line}" for line in state.report]
         """Human-readable lines of what opening had to repair or cut."""
+        self.is_durable = state.closed_cleanly or config.flush is Flush.COMMIT
+        """What was found was on disk, and not in the page cache of the machine only."""
         self._snapshots = state.snapshots
         self._epochs_stored = state.epochs_stored
         self._now_ms = now_ms
@@ -140,9 +142,11 @@ class PartitionLog:
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
         if pending.must_roll(header, self.config, now_ms):
-            self._roll(base_offset)
+            self._roll(
+                self.log_end_offset
+            )  # without a gap, also where compaction has left one: see recovery.py
         elif pending.must_checkpoint(self.config):
-            self._add_snapshot(pending.checkpoint(base_offset), base_offset)
+            self._add_snapshot(pending.checkpoint(self.log_end_offset), self.log_end_offset)
         pending.add(batch, header, base_offset, leader_epoch, self.config.index_interval_bytes)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.update(header, base_offset, now_ms)
@@ -290,8 +294,8 @@ class PartitionLog:
         self._pending.take()
         stale = [old for old in self._snapshots if old > offset]
         self._backend.remove_blobs([opening.snapshot_name(old) for old in stale])
+        compaction.truncated(self._backend, offset)
         end_offset = self._truncate_backend(offset)
-        compaction.truncated(self._backend, end_offset)
         self.epochs.truncate_end(end_offset)
         self._backend.put_blob(opening.EPOCHS, seal(self.epochs.entries))
         self._epochs_stored = self.epochs.version

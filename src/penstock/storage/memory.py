@@ -6,7 +6,7 @@ What it holds lives as long as the MemoryStorage, so closing a log and opening i
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from penstock.storage.errors import StorageError
@@ -189,6 +189,7 @@ class MemoryStorage:
         self.cluster_id = cluster_id
         self._backends: dict[str, tuple[UUID, MemoryBackend]] = {}
         self._open: dict[str, PartitionLog] = {}
+        self._notes: dict[str, Any] = {}
 
     def open_log(self, name: str, topic_id: UUID, config: LogConfig, now_ms: int) -> PartitionLog:
         known = self._backends.get(name)
@@ -211,6 +212,12 @@ class MemoryStorage:
 
     def set_cluster_id(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
+
+    def get_note(self, name: str) -> Any:
+        return self._notes.get(name)
+
+    def put_note(self, name: str, note: Any) -> None:
+        self._notes[name] = note
 
     def close(self) -> None:
         for log in self._open.values():

@@ -34,6 +34,7 @@ class OpenState:
     """Offsets of the stored producer snapshots, ascending."""
     log_start_offset: int
     end_offset: int
+    closed_cleanly: bool
     report: list[str]
 
 
@@ -69,7 +70,14 @@ def open_state(backend: LogBackend, config: LogConfig, now_ms: int) -> OpenState
         backend, names, log_start, end_offset, None if loaded.clean else snapshots, report
     )
     return OpenState(
-        epochs, epochs.version if stored else -1, producers, snapshots, log_start, end_offset, report
+        epochs=epochs,
+        epochs_stored=epochs.version if stored else -1,
+        producers=producers,
+        snapshots=snapshots,
+        log_start_offset=log_start,
+        end_offset=end_offset,
+        closed_cleanly=loaded.clean,
+        report=report,
     )
 
 

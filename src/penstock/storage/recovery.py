@@ -2,9 +2,12 @@
 
 A segment's index file says how many of its bytes were described and synced when it was written (at the
 roll, at a checkpoint now and then, at a clean close, by compaction): it vouches for them. Recovery trusts
-that much and scans the rest, checking header, CRC and order of offsets of every batch. A closed segment that
-is vouched for in whole is not looked at; if it ends before its successor begins, then because compaction
-removed its last batches. Where a scan meets bytes that are no valid batch, there are these cases:
+that much and scans the rest, checking header, CRC and order of offsets of every batch. A segment begins at
+the offset where the one before it ended, and keeps both when compaction removes batches from it. So a closed
+segment that is vouched for up to where its successor begins is whole and is not looked at, and one that ends
+earlier has lost its end: an older index may vouch for what is left of it. Only where the index itself is gone
+and the log has been compacted up to there, the scan cannot tell, and takes it for whole.
+Where a scan meets bytes that are no valid batch, or an end that comes too early, there are these cases:
 
 * The segment is not the last one and `flush=commit`. It was synced in whole before its successor was begun,
   so no crash of ours explains the damage. It is reported, nothing is cut, reads that reach it raise
@@ -22,16 +25,17 @@ removed its last batches. Where a scan meets bytes that are no valid batch, ther
   later pages but not an earlier one (then nothing behind the bad byte was acknowledged), or the disk damaged
   bytes long after they were synced (then everything behind was). The bytes cannot tell which. Cutting could
   lose acknowledged data, so the log refuses to open, names the place and leaves the files as they are;
-  cutting the file there by hand is then somebody's decision.
+  cutting the file there by hand is then somebody's decision. A replica that others count on no longer is cut
+  (`cuts_damaged_end`): it gets the rest from them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.storage.config import INDEX_INTERVAL_BYTES, Flush
-from penstock.storage.errors import StorageError
+from penstock.storage.errors import DamagedEndError
 from penstock.storage.index import Extent, Mark, SparseIndex
 from penstock.storage.scan import find_valid_batch, scan_batches
 from penstock.wire.batch import BatchError
@@ -80,25 +84,35 @@ def recover(
     checkpoint: StoredIndex | None,
     config: LogConfig,
     successor: int | None,
+    cleaned_to: int,
 ) -> Recovered:
     """A segment that is not vouched for in whole; `successor` is the base offset of the one behind it."""
     if successor is None:
         return recover_last(read, path, base_offset, size, checkpoint, config)
     if config.flush is Flush.COMMIT:
-        return recover_closed(read, path, base_offset, size, config.index_interval_bytes)
-    recovered = recover_last(read, path, base_offset, size, checkpoint, config)
-    end_offset = recovered.stored.end_offset
-    if recovered.stored.covered < size:
-        recovered.ends_log = True
-    elif end_offset < successor:
-        recovered.ends_log = True
-        recovered.report.append(
-            f"{path}: ends at offset {end_offset} and not at {successor}, where the next segment begins; "
-            f"the log ends there"
-        )
+        recovered = recover_closed(read, path, base_offset, size, config.index_interval_bytes)
     else:
+        recovered = recover_last(read, path, base_offset, size, checkpoint, config)
+        if recovered.stored.covered < size:
+            recovered.ends_log = True
+            return recovered
         recovered.report.append(f"{path}: index rebuilt from {size} bytes")
+    _look_for_a_gap(recovered, path, successor, cleaned_to, config.flush)
     return recovered
+
+
+def _look_for_a_gap(recovered: Recovered, path: str, successor: int, cleaned_to: int, flush: Flush) -> None:
+    end_offset = recovered.stored.end_offset
+    if end_offset >= successor:
+        return
+    if successor > cleaned_to:
+        what = f"{path}: ends at offset {end_offset} and not at {successor}, where the next segment begins"
+        if flush is Flush.OS:
+            recovered.ends_log = True
+            recovered.report.append(f"{what}; the log ends there")
+            return
+        recovered.report.append(f"{what}; the offsets between are missing, nothing was changed")
+    recovered.stored = replace(recovered.stored, end_offset=successor)
 
 
 def rebuild_index(read: Read, base_offset: int, size: int, interval: int = INDEX_INTERVAL_BYTES) -> Recovered:
@@ -136,7 +150,7 @@ def recover_closed(read: Read, path: str, base_offset: int, size: int, interval:
 def recover_last(
     read: Read, path: str, base_offset: int, size: int, checkpoint: StoredIndex | None, config: LogConfig
 ) -> Recovered:
-    """The segment that was being written. Raises StorageError where cutting could lose acknowledged data."""
+    """The segment that was being written. DamagedEndError where cutting could lose acknowledged data."""
     report: list[str] = []
     if checkpoint is not None and checkpoint.covered > size:
         report.append(
@@ -150,8 +164,8 @@ def recover_last(
             builder.add(at, header)
     except BatchError as error:
         found = find_valid_batch(read, error.position + 1, size, builder.end_offset)
-        if found is not None and config.flush is Flush.COMMIT:
-            raise StorageError(
+        if found is not None and config.flush is Flush.COMMIT and not config.cuts_damaged_end:
+            raise DamagedEndError(
                 f"{path} is damaged at byte {error.position} ({error.reason}) and valid batches follow from "
                 f"byte {found[0]} (offset {found[1].base_offset}) on: cutting could lose acknowledged data. "
                 f"To give it up, truncate the file to {error.position} bytes"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.storage.config import LogConfig
+    from penstock.storage.index import StoredIndex
     from penstock.storage.index_cache import IndexCache
     from penstock.storage.segment import Segment
 
@@ -49,9 +50,12 @@ def remove(indexes: IndexCache, segments: Sequence[Segment]) -> None:
 
 
 def recover_all(
-    indexes: IndexCache, segments: list[Segment], sizes: Sequence[int], config: LogConfig
+    indexes: IndexCache, segments: list[Segment], sizes: Sequence[int], config: LogConfig, cleaned_to: int
 ) -> list[str]:
-    """After an unclean stop: describe every segment, cut what must be cut; what was done. See recovery.py."""
+    """After an unclean stop: describe every segment, cut what must be cut; what was done. See recovery.py.
+
+    Offsets before `cleaned_to` may be missing, for the log has been compacted up to there.
+    """
     disk = indexes.descriptors.disk
     report: list[str] = []
     for at, (segment, size) in enumerate(zip(list(segments), sizes, strict=True)):
@@ -59,11 +63,13 @@ def recover_all(
         if stored is not None and stored.base_offset != segment.base_offset:
             stored = None
         successor = segments[at + 1].base_offset if at + 1 < len(segments) else None
-        if successor is not None and stored is not None and stored.covered == size:
+        if stored is not None and _is_whole(stored, size, successor):
             segment.describe(stored)
             segment.index = None
             continue
-        recovered = recover(segment.pread, segment.path, segment.base_offset, size, stored, config, successor)
+        recovered = recover(
+            segment.pread, segment.path, segment.base_offset, size, stored, config, successor, cleaned_to
+        )
         segment.describe(recovered.stored)
         segment.damage = recovered.damage
         report += recovered.report
@@ -75,6 +81,11 @@ def recover_all(
     if segments:
         disk.fsync_dir(segments[0].folder)  # no older index may come back once the segments have grown
     return report
+
+
+def _is_whole(stored: StoredIndex, size: int, successor: int | None) -> bool:
+    """Whether the index vouches for a closed segment up to where the next one begins."""
+    return successor is not None and stored.covered == size and stored.end_offset >= successor
 
 
 def _remove_behind(indexes: IndexCache, segments: list[Segment], first: int) -> list[str]:

@@ -26,6 +26,7 @@ auto_create_topics = false
 offsets_topic_partitions = 8
 retention_check_ms = 1000
 compaction_check_ms = 2000
+high_watermark_checkpoint_ms = 3000
 
 [topics]
 "retention.ms" = 1000
@@ -64,6 +65,7 @@ def test_every_key_reaches_the_configuration(tmp_path: Path) -> None:
         offsets_topic_partitions=8,
         retention_check_ms=1_000,
         compaction_check_ms=2_000,
+        high_watermark_checkpoint_ms=3_000,
         topic_defaults={"retention.ms": "1000", "cleanup.policy": "compact,delete", "preallocate": "false"},
         limits=Limits(connections_max=7),
         log_level="warning",

@@ -356,7 +356,7 @@ def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
     expected = records(log)
     for _, data in batches:
         orphan.add(bytes(data))
-    orphan.end()
+    orphan.end(plan.segments[0].end_offset)
     assert records(log) == expected
     assert len(cleaned(tmp_path)) == 2
     storage.close()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.storage import (
+    DamagedEndError,
     FileStorage,
     Flush,
     LogConfig,
@@ -16,6 +18,8 @@ from penstock.storage import (
     pending,
     run_compaction,
 )
+from penstock.storage.index import decode_index, encode_index
+from penstock.wire.records import Record, encode_batch
 from tests.unit.storage.builders import (
     ALL,
     NOW_MS,
@@ -391,6 +395,93 @@ def test_flush_os_leaves_the_gaps_of_compaction_alone(tmp_path: Path) -> None:
     log = open_log(storage, config)
     assert offsets(log) == left
     assert log.recovery == []
+    storage.close()
+
+
+def test_flush_os_cuts_where_an_older_index_vouches_for_what_is_left_of_a_closed_segment(
+    segmented: Path,
+) -> None:
+    first, *behind = sorted((segmented / "t-0").glob("*.log"))
+    size = 2 * len(batch([b"000" * 30]))
+    first.write_bytes(first.read_bytes()[:size])
+    known = decode_index(first.with_suffix(".index").read_bytes())
+    assert known is not None
+    older = replace(known, covered=size, end_offset=2)
+    first.with_suffix(".index").write_bytes(encode_index(older))
+    check_cut(segmented, 2, behind)
+
+
+def test_flush_commit_tells_of_offsets_that_are_missing_between_segments(segmented: Path) -> None:
+    first, second, *_ = sorted((segmented / "t-0").glob("*.log"))
+    first.write_bytes(first.read_bytes()[: 2 * len(batch([b"000" * 30]))])
+    first.with_suffix(".index").unlink()
+    found, report, _ = reopened(segmented)
+    assert found == [0, 1, *range(int(second.stem), 40)]
+    assert any(
+        f"{first}: ends at offset 2 and not at {int(second.stem)}" in line and "are missing" in line
+        for line in report
+    )
+
+
+def test_flush_os_keeps_what_compaction_left_when_its_index_is_gone(tmp_path: Path) -> None:
+    config = small_config(flush=Flush.OS, compact=True, delete=False)
+    storage = open_storage(tmp_path)
+    log = open_log(storage, config)
+    for number in range(40):  # the last batches of each closed segment are superseded by the next ones
+        append_flushed(log, batch([b"v" * 90], keys=[b"first" if number == 0 else b"k"]))
+    plan = log.compaction_plan(NOW_MS, ALL)
+    assert plan is not None
+    log.finish_compaction(run_compaction(plan))
+    left = offsets(log)
+    log.abandon()
+    storage.close()
+    for path in (tmp_path / "t-0").glob("*.index"):
+        path.unlink()
+    storage = open_storage(tmp_path)
+    log = open_log(storage, config)
+    assert offsets(log) == left
+    assert left[0] == 0
+    assert left[1] > 1
+    storage.close()
+
+
+def test_flush_os_keeps_what_a_follower_of_a_compacted_log_has(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    log = open_log(storage, OS)
+    for base_offset in range(0, 400, 10):  # nine of ten offsets are gone from the leader's log
+        log.append_fetched(
+            encode_batch(
+                [Record(0, NOW_MS, None, b"v" * 90)],
+                base_offset=base_offset,
+                last_offset=base_offset,
+                leader_epoch=0,
+            ),
+            now_ms=NOW_MS,
+        )
+        log.flush()
+    assert len(list((tmp_path / "t-0").glob("*.log"))) > 2
+    left = offsets(log)
+    log.abandon()
+    storage.close()
+    for path in (tmp_path / "t-0").glob("*.index"):
+        path.unlink()  # the background had not come to them
+    storage = open_storage(tmp_path)
+    log = open_log(storage, OS)
+    assert offsets(log) == left == list(range(0, 400, 10))
+    storage.close()
+
+
+def test_a_damaged_end_is_cut_when_others_have_it(crashed: Path) -> None:
+    path = segment_file(crashed)
+    raw = bytearray(path.read_bytes())
+    raw[len(batch([b"first"])) + 70] ^= 0xFF
+    path.write_bytes(raw)
+    storage = open_storage(crashed)
+    with pytest.raises(DamagedEndError, match="valid batches follow"):
+        open_log(storage)
+    log = open_log(storage, replace(WHOLE, cuts_damaged_end=True))
+    assert offsets(log) == [0]
+    assert log.log_end_offset == 1
     storage.close()
 
 
