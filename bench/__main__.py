@@ -21,6 +21,7 @@ from bench.measure import (
     flights,
     latency,
     partitions,
+    postgres,
     produce,
     pubsub,
     replicated,
@@ -37,6 +38,7 @@ FULL_RUN_OUT: Final = Path("docs/benchmarks.md")
 MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "produce": produce.measure_os,
     "commit": produce.measure_commit,
+    "postgres": postgres.measure,
     "consume": consume.measure,
     "latency": latency.measure,
     "replicated": replicated.measure,

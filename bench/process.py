@@ -30,8 +30,10 @@ class UnavailableError(Exception):
     """This peer cannot run here; the reason is one line."""
 
 
-def spawn(argv: Sequence[object], log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a server with its output in `log`. It is ended at exit if nobody ended it before."""
+def spawn(
+    argv: Sequence[object], log: Path, env: Mapping[str, str] | None = None, user: str | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a server with its output in `log`, as `user`. It is ended at exit if nobody ended it before."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **(env or {})}
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -42,6 +44,7 @@ def spawn(argv: Sequence[object], log: Path, env: Mapping[str, str] | None = Non
             env=environment,
             cwd=ROOT,
             start_new_session=True,
+            user=user,
         )
     _started.append(process)
     return process

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from bench.cluster import Cluster
-from bench.peers import kafka, kafka_cluster, nats, penstock, penstock_cluster, rabbitmq, redis, sink
+from bench.peers import (
+    kafka,
+    kafka_cluster,
+    nats,
+    penstock,
+    penstock_cluster,
+    penstock_postgres,
+    rabbitmq,
+    redis,
+    sink,
+)
 from bench.peers.base import Peer
 from bench.process import UnavailableError
 
@@ -23,6 +33,7 @@ _MEGABYTE: Final = bytes(1024 * 1024)
 STARTERS: Final[dict[str, Callable[[Path], Peer | Cluster]]] = {
     "penstock-os": lambda directory: penstock.start(directory, flush="os"),
     "penstock-commit": lambda directory: penstock.start(directory, flush="commit"),
+    "penstock-postgres": lambda directory: penstock_postgres.start(directory, flush="commit"),
     "sink": sink.start,
     "kafka": kafka.start,
     "penstock-cluster": lambda directory: penstock_cluster.start(directory, flush="os"),

@@ -20,5 +20,6 @@ CONSUME_VS: Final = {"redis": Target(1.5, 2), "nats": Target(5, 10), "rabbitmq":
 FLIGHTS_VS_DUCKDB: Final = Target(2.5, 1.5, at_least=False)
 FLIGHTS_VS_PLAIN_SPARK: Final = Target(2, 3)
 SCAN_VS_CONNECTOR: Final = Target(0.7, 1)
+POSTGRES_VS_COPY: Final = Target(0.5, 1)
 NEAR_FLAT: Final = Target(0.8, 0.8)
 NEAR_FLAT_COST: Final = Target(1.2, 1.2, at_least=False)

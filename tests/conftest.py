@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.support.postgres import PostgresProcess
+
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
@@ -37,6 +39,16 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
     """One broker for all tests that only use topics and groups of their own."""
     with BrokerProcess(tmp_path_factory.mktemp("shared-broker")) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresProcess]:
+    """One PostgreSQL for all tests that leave it running."""
+    from tests.support.postgres import PostgresProcess  # most tests have no need of its driver
+
+    server = PostgresProcess.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -51,6 +51,9 @@ class ClusterLimits:
     replica_fetch_bytes_max: int = 10 * MIB
     metadata_snapshot_records: int = 10_000
     """After so many records of the metadata log a node writes down what they add up to, and forgets them."""
+    controller_election_ms_min: int = 1_000
+    controller_election_ms_max: int = 2_000
+    """A controller that has not heard from the active one for a time between the two asks for votes."""
     controller_request_ms_max: int = 5_000
     """How long a broker tries to reach the controller for a client's request."""
 
@@ -72,9 +75,11 @@ class NodeConfig:
     rack: str | None = None
     data: Path = Path("penstock-data")
     storage: str = "file"
-    """`file` or `memory`."""
+    """`file`, `memory`, or the address of a PostgreSQL database: not to be shown, it may hold a password."""
     flush: str = "commit"
     """`commit`: an acknowledgement means on disk; `os`: it means handed to the operating system."""
+    http_host: str | None = None
+    """Where the HTTP endpoint listens, if not where Kafka clients connect."""
     http_port: int | None = 8080
     auto_create_topics: bool = True
     offsets_topic_partitions: int = 16

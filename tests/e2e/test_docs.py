@@ -29,6 +29,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MAKE_TARGETS_RUN_BY_CI = {"make install", "make lint", "make test", "make demo"}
 NODE = re.compile(r"penstock (up|broker)\b")
 COMMAND_SECONDS_MAX = 90.0
+BROKERS_MAX = 4
 
 
 @dataclass
@@ -59,9 +60,10 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        port = free_ports(3)
+        port = free_ports(BROKERS_MAX)
         # A cluster's brokers listen on the ports that follow.
-        self.ports = {str(9092 + place): str(port + place) for place in range(3)} | {"8080": str(free_port())}
+        self.ports = {str(9092 + place): str(port + place) for place in range(BROKERS_MAX)}
+        self.ports["8080"] = str(free_port())
         binaries = folder / "bin"
         binaries.mkdir()
         penstock = binaries / "penstock"

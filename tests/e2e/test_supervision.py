@@ -118,8 +118,11 @@ def test_a_node_that_does_not_start_is_named(tmp_path: Path) -> None:
 def test_a_taken_port(tmp_path: Path) -> None:
     with fake_cluster(tmp_path, brokers=2) as cluster:
         other = ["up", "--data", str(tmp_path / "other"), "--brokers", "2", "--port", str(free_port())]
+        taken = f"cannot listen on 127.0.0.1:{cluster.http_port}: Address already in use"
+        refused = penstock(*other, "--http-port", str(cluster.http_port), "--no-gateway")
+        assert refused.complaint == taken
         refused = penstock(*other, "--http-port", str(cluster.http_port))
-        assert refused.complaint == f"cannot listen on 127.0.0.1:{cluster.http_port}: Address already in use"
+        assert refused.complaint == f"the gateway did not start: exit code 1: {taken}"
 
 
 def test_a_signal_during_the_start_stops_what_was_started(tmp_path: Path) -> None:

@@ -193,10 +193,12 @@ def test_a_taken_port(broker: BrokerProcess, tmp_path: Path) -> None:
     other = tmp_path / "other"
     refused = penstock("up", "--data", str(other), "--port", str(broker.port), "--no-http")
     assert refused.complaint == f"cannot listen on {broker.bootstrap}: Address already in use"
-    refused = penstock(
-        "up", "--data", str(other), "--port", str(free_port()), "--http-port", str(broker.port)
-    )
+    taken = ["--port", str(free_port()), "--http-port", str(broker.port)]
+    refused = penstock("up", "--data", str(other), *taken, "--no-gateway")
     assert refused.complaint == f"cannot listen on {broker.bootstrap}: Address already in use"
+    refused = penstock("up", "--data", str(other), *taken)
+    reason = f"cannot listen on {broker.bootstrap}: Address already in use"
+    assert refused.complaint == f"the gateway did not start: {reason}"
     assert penstock("topics", "list", broker=broker).code == 0
 
 

@@ -28,21 +28,25 @@ class Client:
     def __init__(self, cluster: Cluster, client_id: int, index: int) -> None:
         self.cluster, self.world = cluster, cluster.world
         self.client_id, self.index = client_id, index
+        self.random = self.world.stream(f"client {client_id}")
 
     def leader(self) -> int | None:
         """As a broker sees it that may know the latest or not."""
         known = [broker for broker in self.cluster.running.values() if broker.image is not None]
         if not known:
             return None
-        broker = self.world.random.choice(known)
+        broker = self.random.choice(known)
         topic = broker.image.topics.get(TOPIC) if broker.image is not None else None
         return topic.partitions[self.index].leader if topic is not None else None
 
 
 class Producer(Client):
-    def __init__(self, cluster: Cluster, client_id: int, index: int, in_flight_max: int) -> None:
+    def __init__(
+        self, cluster: Cluster, client_id: int, index: int, in_flight_max: int, idle_ms_max: int
+    ) -> None:
         super().__init__(cluster, client_id, index)
         self.in_flight_max = in_flight_max
+        self.idle_ms_max = idle_ms_max
         self.pending: list[Batch] = []
         self.sequence = 0
         self.attempt = 0
@@ -58,7 +62,7 @@ class Producer(Client):
             for batch in self.pending:
                 self.send_batch(batch, leader, self.attempt)
         if self.pending or self.is_writing:
-            self.send_later(self.world.random.randint(30, 120))
+            self.send_later(self.random.randint(30, 120))
 
     def send_later(self, delay_ms: int) -> None:
         attempt = self.attempt
@@ -72,8 +76,8 @@ class Producer(Client):
     def fill(self) -> None:
         # A log takes any first batch of a producer that it does not know, so that one goes alone.
         in_flight_max = self.in_flight_max if self.sequence and not self.pending else 1
-        while self.is_writing and len(self.pending) < in_flight_max:
-            count = self.world.random.randint(1, 3)
+        while self.is_writing and not self.cluster.is_quiet and len(self.pending) < in_flight_max:
+            count = self.random.randint(1, 3)
             messages = [Message(self.client_id, self.sequence + at) for at in range(count)]
             self.sequence += count
             self.pending.append(Batch(messages, encode(messages, is_idempotent=True)))
@@ -93,13 +97,13 @@ class Producer(Client):
     def produced(self, batch: Batch, error: ErrorCode, base_offset: int, attempt: int) -> None:
         if error is not ErrorCode.none:
             if attempt == self.attempt:
-                self.send_later(self.world.random.randint(5, 20))
+                self.send_later(self.random.randint(5, 20))
             return
         self.cluster.truths[self.index].acknowledged(batch.messages, base_offset)
         if batch in self.pending:
             self.pending.remove(batch)
             if not self.pending:
-                self.send_later(self.world.random.randint(0, 30))
+                self.send_later(self.random.randint(0, self.idle_ms_max))
 
 
 class Writer(Client):
@@ -114,9 +118,9 @@ class Writer(Client):
     def send(self) -> None:
         if not self.is_writing:
             return
-        self.world.after(self.world.random.randint(1, self.pause_ms_max), self.send)
+        self.world.after(self.random.randint(1, self.pause_ms_max), self.send)
         leader = self.leader()
-        if leader is not None and leader >= 0:
+        if leader is not None and leader >= 0 and not self.cluster.is_quiet:
             self.written += 1
             messages = [Message(self.client_id, -self.written)]
             data = encode(messages, is_idempotent=False)
@@ -134,7 +138,7 @@ class Consumer(Client):
         self.offset = 0
 
     def poll(self) -> None:
-        self.world.after(self.world.random.randint(20, 80), self.poll)
+        self.world.after(self.random.randint(20, 80), self.poll)
         replicas = [
             broker.replicas[self.index]
             for broker in self.cluster.running.values()
@@ -142,9 +146,9 @@ class Consumer(Client):
         ]
         if not replicas:
             return
-        replica = self.world.random.choice(replicas)
+        replica = self.random.choice(replicas)
         start = replica.log.log_start_offset
-        from_start = self.world.random.random() < 0.2  # as a new group does
+        from_start = self.random.random() < 0.2  # as a new group does
         expected = start if from_start else max(self.offset, start)  # what was deleted is passed over
         for at, entry in entries(replica.log, expected, replica.high_watermark):
             assert at == expected, f"{replica.who} skips from {expected} to {at}"

@@ -142,6 +142,8 @@ class Cluster:
         self.world = world
         self.limits = limits
         self.configured = VoterSet.of_ids(range(1, voters + 1))
+        self.random = world.stream("nodes")
+        self.starts = 0
         self.leaders: dict[int, int] = {}
         self.committed: list[Entry] = []
         self.node_ids = range(1, voters + observers + 1)
@@ -150,26 +152,39 @@ class Cluster:
         self.proposed = 0
         self.crash_rate = 0.0
         """How likely a node dies before an effect, in the middle of what it was doing."""
+        self.restart_ms_max = 100
 
     def new_disk(self) -> Disk:
-        return Disk(UUID(int=self.world.random.getrandbits(128)))
+        return Disk(UUID(int=self.random.getrandbits(128)))
 
     def start(self, node_id: int) -> None:
         if node_id in self.running:
             return
         self.world.note(f"{node_id} starts")
+        self.starts += 1
         self.running[node_id] = Controller(self, node_id, self.disks[node_id])
         self.running[node_id].begin()
 
     def crash(self, node_id: int) -> None:
         self.world.note(f"{node_id} crashes")
-        self.running.pop(node_id).is_up = False
+        node = self.running.pop(node_id)
+        node.is_up = False
+        self.world.after(node.random.randint(1, self.restart_ms_max), lambda: self.start(node_id))
 
     def wipe(self, node_id: int) -> None:
         self.world.note(f"{node_id} loses its disk")
         self.disks[node_id] = self.new_disk()
 
     # Checks
+
+    def every_seat_is_taken(self) -> bool:
+        """On a majority of disks: every voter that the log names is one of the disks of now."""
+        for node in self.running.values():
+            if node.core.is_leader and node.core.takes_entries:
+                seats = {seat: self.disks[seat].storage_id for seat in self.configured.seats}
+                is_flushed = node.core.high_watermark == node.disk.log.log_end_offset
+                return node.core.voters.seats == seats and is_flushed
+        return False
 
     def check_leader(self, node_id: int, epoch: int) -> None:
         assert self.leaders.setdefault(epoch, node_id) == node_id, f"two leaders in epoch {epoch}"
@@ -190,6 +205,7 @@ class Controller:
     def __init__(self, cluster: Cluster, node_id: int, disk: Disk) -> None:
         self.cluster, self.world, self.disk = cluster, cluster.world, disk
         self.node_id = node_id
+        self.random = self.world.stream(f"node {node_id}, start {cluster.starts}")
         self.is_up = True
         self.high_watermark = 0
         self.fetched: list[Entry] = []
@@ -204,7 +220,7 @@ class Controller:
             disk.state,
             disk.log,
             cluster.limits,
-            jitter=self.world.random.randint,
+            jitter=self.random.randint,
         )
         if disk.log.snapshot is not None:
             self.core.restored(disk.log.snapshot.end, disk.log.snapshot.voters)
@@ -214,6 +230,7 @@ class Controller:
 
     def begin(self) -> None:
         self.carry_out(self.core.start(self.world.now_ms))
+        self.schedule()
 
     # Events
 
@@ -225,6 +242,8 @@ class Controller:
             self.schedule()
 
     def schedule(self) -> None:
+        if not self.is_up:
+            return
         deadline_ms = max(self.core.next_deadline_ms, self.world.now_ms)
         if deadline_ms < self.wakes_up_at and deadline_ms < NEVER_MS:
             self.wakes_up_at = deadline_ms
@@ -253,12 +272,14 @@ class Controller:
             case FetchResponse():
                 effects = core.fetch_response(message, now_ms)
         self.carry_out(effects)
+        self.schedule()
 
     def propose(self) -> None:
         if self.core.takes_entries:
             self.cluster.proposed += 1
             self.append(Value(self.cluster.proposed))
             self.carry_out(self.core.flushed(self.world.now_ms))
+            self.schedule()
 
     def maybe_snapshot(self) -> None:
         """Of what is committed, some of it kept in the log as real nodes do."""
@@ -278,12 +299,10 @@ class Controller:
         for effect in effects:
             if not self.is_up:
                 return
-            if self.world.random.random() < self.cluster.crash_rate:
+            if self.random.random() < self.cluster.crash_rate:
                 self.cluster.crash(self.node_id)
                 return
             self.carry_out_one(effect)
-        if self.is_up:
-            self.schedule()
 
     def carry_out_one(self, effect: Effect) -> None:
         match effect:

@@ -8,6 +8,7 @@ counts, except that a flush goes on to its end.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.replication.follower import (
@@ -27,6 +28,8 @@ from penstock.wire.batch import NO_PRODUCER_ID, read_header
 from tests.sim.controller import CONTROLLER
 
 if TYPE_CHECKING:
+    from random import Random
+
     from penstock.metadata.image import PartitionImage
     from penstock.storage import FlushJob, PartitionLog
     from tests.sim.broker import Broker, Fetched, Produced
@@ -68,16 +71,22 @@ class Replica:
         self.fetches: dict[int, WaitingFetch] = {}
         self.told: dict[int, int] = {}
         self.fetch_id = 0
+        self.is_closed = False
+        self.when_idle: Callable[[], None] | None = None
         self.truth.holds(self.who, log, min(self.high_watermark, len(self.truth.committed)))
 
     # Roles
 
     def apply(self, image: PartitionImage) -> None:
         state = state_of(image)
+        if self.is_closed:
+            return
         if self.state is not None and state.leader_epoch == self.state.leader_epoch:
             self.state = state
             if self.leader is not None and self.leader.changed(state):
                 self.advanced()
+            elif self.follower is not None:
+                self.follower.state = state
             return
         self.resign()
         self.state = state
@@ -113,7 +122,7 @@ class Replica:
             state,
             self.log,
             high_watermark=self.high_watermark,
-            min_insync_replicas=settings.min_insync_replicas,
+            min_insync_replicas=self.broker.minimum,
             lag_ms_max=settings.lag_ms_max,
             now_ms=self.broker.now_ms,
         )
@@ -122,12 +131,38 @@ class Replica:
         self.leader.advance()
         self.advanced()
 
+    def reconfigure(self, min_insync_replicas: int) -> None:
+        if self.leader is not None:
+            self.leader.min_insync_replicas = min_insync_replicas
+            if self.leader.advance():
+                self.advanced()
+
+    def close(self, when_idle: Callable[[], None]) -> None:
+        """Refuse what is new, and tell when nothing is on its way to the disk any more."""
+        self.is_closed = True
+        self.follower = None
+        self.fetch_id += 1
+        self.when_idle = when_idle
+        self.flush()
+        self.maybe_end()
+
+    @property
+    def is_busy(self) -> bool:
+        return self.log.is_flushing or self.log.flushed_end_offset < self.log.log_end_offset
+
+    def maybe_end(self) -> None:
+        if self.when_idle is not None and not self.is_busy:
+            self.resign()
+            when_idle, self.when_idle = self.when_idle, None
+            when_idle()
+
     def advanced(self) -> None:
         """After whatever may have moved the high watermark or the end of the log."""
         role = self.leader or self.follower
         assert role is not None
         if role.high_watermark != self.high_watermark:
             before, self.high_watermark = self.high_watermark, role.high_watermark
+            self.detail(f"has the high watermark {self.high_watermark}")
             assert before < self.high_watermark, f"the high watermark of {self.who} goes back"
             leader_epoch = role.state.leader_epoch
             if self.truth.commits(self.who, self.log, before, self.high_watermark, leader_epoch):
@@ -138,25 +173,42 @@ class Replica:
         elif self.follower is not None and self.follower.log_start_offset > self.log.log_start_offset:
             self.log.delete_records_before(self.follower.log_start_offset)
 
-    def delete_records(self) -> None:
-        """Some of what is committed, if this is the leader.
+    # Deletion
+
+    def delete_records(self, random: Random) -> None:
+        """Some of what is committed, if this is the leader; perhaps up to the middle of a batch."""
+        start = self.log.log_start_offset
+        if self.leader is not None and not self.is_closed and (bound := self.deletable()) > start:
+            offset = random.randint(start + 1, bound)
+            self.deleted(offset)
+            self.log.delete_records_before(offset)
+
+    def apply_retention(self) -> None:
+        """Each replica does so on its own."""
+        if self.is_closed:
+            return
+        before = self.log.log_start_offset
+        try:
+            self.log.apply_retention(now_ms=self.broker.now_ms, high_watermark=self.deletable())
+        finally:  # the process may die of it
+            if self.log.log_start_offset > before:
+                self.deleted(self.log.log_start_offset)
+
+    def deletable(self) -> int:
+        """Where the log may start at most.
 
         The last committed batches of each producer stay. A replica that begins anew has them from the log
         alone, and could not tell a copy of one that is gone from a new one.
         """
-        if self.leader is None:
-            return
-        bases: list[int] = []
         kept: dict[int, deque[int]] = {}
         for header, _ in self.log.batches(0, self.high_watermark):
-            bases.append(header.base_offset)
             kept.setdefault(header.producer_id, deque(maxlen=BATCHES_KEPT)).append(header.base_offset)
         kept.pop(NO_PRODUCER_ID, None)
-        bound = min((offsets[0] for offsets in kept.values()), default=self.high_watermark)
-        offset = self.world.random.choice([base for base in bases if base <= bound] or [0])
+        return min((offsets[0] for offsets in kept.values()), default=self.high_watermark)
+
+    def deleted(self, offset: int) -> None:
         self.world.note(f"{self.who} deletes what is before {offset}")
         self.truth.deleted = max(self.truth.deleted, offset)
-        self.log.delete_records_before(offset)
 
     # Disk
 
@@ -165,7 +217,7 @@ class Replica:
         job = self.log.take_flush()
         if job is None:
             return False
-        delay_ms = self.world.random.randint(0, self.broker.settings.flush_ms_max)
+        delay_ms = self.broker.random.randint(0, self.broker.settings.flush_ms_max)
         self.broker.after(delay_ms, lambda: self.flushed(job))
         return True
 
@@ -175,6 +227,7 @@ class Replica:
         assert self.log.error is None, self.log.error
         self.truth.appended(self.who, self.log, self.checked)
         self.checked = self.log.flushed_end_offset
+        self.detail(f"has flushed up to {self.checked}")
         if self.leader is not None:
             self.leader.advance()
             self.advanced()
@@ -183,13 +236,16 @@ class Replica:
             self.follower.flushed()
             self.advanced()
             self.fetch()
+        elif self.is_closed:
+            self.flush()
         else:
             self.begin_role()
+        self.maybe_end()
 
     # Leading
 
     def produce(self, messages: list[Message], batch: bytes, reply: Produced) -> None:
-        if self.leader is None:
+        if self.leader is None or self.is_closed:
             reply(ErrorCode.not_leader_or_follower, -1)
             return
         if not self.leader.takes_acks_all(self.broker.live):
@@ -209,7 +265,7 @@ class Replica:
         self.acknowledge()
 
     def append(self, batch: bytes) -> int:
-        if self.leader is None:
+        if self.leader is None or self.is_closed:
             return -1
         base_offset = self.log.append(
             batch,
@@ -217,6 +273,7 @@ class Replica:
             leader_epoch=self.leader.state.leader_epoch,
             now_ms=self.broker.now_ms,
         )
+        self.detail(f"appends at {base_offset} in epoch {self.leader.state.leader_epoch}")
         self.flush()
         return base_offset
 
@@ -310,6 +367,7 @@ class Replica:
         assert follower is not None
         self.fetch_id += 1
         fetch_id, fetch = self.fetch_id, follower.next_fetch()
+        self.detail(f"fetches from {follower.state.leader}, epoch {fetch.leader_epoch}: has {fetch.offset}")
         me = Member(broker.broker_id, broker.broker_epoch)
         leader_id = follower.state.leader
 
@@ -372,3 +430,7 @@ class Replica:
                 self.fetch()
 
         self.broker.after(delay_ms, fetch)
+
+    def detail(self, what: str) -> None:
+        if self.world.is_detailed:
+            self.world.note(f"{self.who} {what}")

@@ -14,9 +14,11 @@ from penstock.storage import Flush, LogConfig
 from tests.sim.broker import Broker
 from tests.sim.controller import ActiveController
 from tests.sim.truth import PartitionTruth
-from tests.unit.storage.simulated_disk import SimulatedDisk
+from tests.unit.storage.simulated_disk import File, SimulatedDisk
 
 if TYPE_CHECKING:
+    from random import Random
+
     from tests.sim.world import World
 
 
@@ -36,15 +38,35 @@ class Settings:
     request_ms_max: int = 60
     retry_ms: int = 10
     tick_ms: int = 20
+    open_ms: tuple[int, ...] = (0, 0, 5, 40)
+    goodbye_ms_max: int = 150
+    restart_ms_max: int = 100
+    """Until a process that ended starts again."""
     flush_ms_max: int = 5
+
+
+class MachineDisk(SimulatedDisk):
+    def _partly_written(self, file: File, choice: Random) -> bytes:
+        """With holes, often all is written but the first pages: the damage is not at the end."""
+        synced = len(file.synced)
+        if self.holes and choice.random() < 0.5:
+            hole = choice.randint(0, min(100, len(file.data) - synced))
+            return file.synced + bytes(hole) + bytes(file.data[synced + hole :])
+        return super()._partly_written(file, choice)
+
+    def end_background(self) -> None:
+        while self.delayed:
+            self.run_oldest()
 
 
 @dataclass
 class Machine:
     broker_id: int
-    disk: SimulatedDisk
+    disk: MachineDisk
     is_clean: bool = True
     """Whether the last process left all that it had acknowledged."""
+    is_suspect: bool = False
+    """Whether there may be holes in what it had not synced: it has all, and may not be able to tell."""
     high_watermarks: dict[int, int] = field(default_factory=dict)
     """As checkpointed now and then."""
     flushed: dict[int, int] = field(default_factory=dict)
@@ -55,6 +77,8 @@ class Machine:
 class Cluster:
     def __init__(self, world: World, settings: Settings) -> None:
         self.world, self.settings = world, settings
+        self.random = world.stream("machines")
+        self.starts = 0
         self.broker_ids = range(1, settings.brokers + 1)
         self.machines = {broker_id: self.new_machine(broker_id) for broker_id in self.broker_ids}
         self.running: dict[int, Broker] = {}
@@ -63,16 +87,21 @@ class Cluster:
         """Brokers whose data is gone, as long as the controller does not know."""
         self.crash_rate = 0.0
         """How likely a process dies in one of the next calls to its disk, at each event."""
+        self.quiet_until_ms = 0
+        """Clients have nothing new to write."""
         self.controller = ActiveController(self)
         self.controller.tick()
 
     def new_machine(self, broker_id: int) -> Machine:
-        # Under flush=commit a log with a hole is not opened at all, and waits for somebody to decide.
-        holes = self.settings.log.flush is Flush.OS
-        return Machine(broker_id, SimulatedDisk(delayed=self.world.random.getrandbits(32), holes=holes))
+        return Machine(broker_id, MachineDisk(delayed=self.random.getrandbits(32), holes=True))
 
-    def min_insync(self, topic: str) -> int:  # there is one topic
-        return self.settings.min_insync_replicas
+    def new_stream(self, broker_id: int) -> Random:
+        self.starts += 1
+        return self.world.stream(f"broker {broker_id}, start {self.starts}")
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.world.now_ms < self.quiet_until_ms
 
     def send(self, source: int, target: int, event: Callable[[Broker], None]) -> None:
         def deliver() -> None:
@@ -93,18 +122,34 @@ class Cluster:
 
     def crash(self, broker_id: int) -> None:
         """With its machine, or the process alone."""
-        broker, machine = self.running.pop(broker_id), self.machines[broker_id]
-        broker.is_up = False
-        machine.flushed |= {index: each.log.flushed_end_offset for index, each in broker.replicas.items()}
-        loses_power = self.world.random.random() < 0.5
+        broker, machine = self.ended(broker_id)
+        loses_power = broker.random.random() < 0.5
         if loses_power and self.settings.log.flush is Flush.OS:
             loses_power = self.may_lose(broker_id)
             machine.is_clean &= not loses_power
+        elif loses_power:
+            is_within_a_call = machine.disk.calls_left == 0  # else nothing is there that is not synced
+            machine.disk.holes = is_within_a_call and self.may_lose(broker_id)
+            machine.is_suspect |= machine.disk.holes
         self.world.note(f"{broker_id} {'loses power' if loses_power else 'dies'}")
         if loses_power:
-            machine.disk.lose_power(self.world.random.getrandbits(32))
+            machine.disk.lose_power(broker.random.getrandbits(32))
         else:
             machine.disk.kill_process()
+
+    def stopped(self, broker_id: int) -> None:
+        """As it should be."""
+        _, machine = self.ended(broker_id)
+        self.world.note(f"{broker_id} has stopped")
+        machine.disk.kill_process()
+
+    def ended(self, broker_id: int) -> tuple[Broker, Machine]:
+        broker, machine = self.running.pop(broker_id), self.machines[broker_id]
+        broker.is_up = False
+        machine.flushed |= {index: each.log.flushed_end_offset for index, each in broker.replicas.items()}
+        delay_ms = broker.random.randint(1, self.settings.restart_ms_max)
+        self.world.after(delay_ms, lambda: self.start(broker_id))
+        return broker, machine
 
     def wipe(self, broker_id: int) -> None:
         """The disk of a broker that is down is replaced by an empty one."""
@@ -125,6 +170,23 @@ class Cluster:
             return False
         self.lost.add(broker_id)
         return True
+
+    def pause(self, broker_id: int, duration_ms: int) -> None:
+        broker = self.running.get(broker_id)
+        if broker is not None and not broker.is_paused:
+            self.world.note(f"{broker_id} is stopped for {duration_ms} ms")
+            broker.is_paused = True
+            self.world.after(duration_ms, broker.resume)
+
+    def make_peace(self) -> None:
+        self.crash_rate = 0.0
+        for broker_id in self.broker_ids:
+            machine, broker = self.machines[broker_id], self.running.get(broker_id)
+            machine.clock_error_ms = 0
+            machine.disk.calls_left = None
+            if broker is not None:
+                broker.resume()
+            self.start(broker_id)
 
     # Checks
 
@@ -148,7 +210,7 @@ class Cluster:
         """Everybody is in sync with all that there is."""
         for index, partition in self.controller.partitions.items():
             end_offset = len(self.truths[index].committed)
-            if set(partition.isr) != set(partition.replicas):
+            if set(partition.isr) != set(partition.replicas) or partition.adding or partition.removing:
                 return False
             for broker_id in partition.replicas:
                 broker = self.running.get(broker_id)
@@ -160,9 +222,9 @@ class Cluster:
         return bool(self.controller.partitions)
 
     def check_all(self) -> None:
-        """Everything that is committed can be read everywhere."""
-        for index, truth in enumerate(self.truths):
-            for broker in self.running.values():
-                if index in broker.replicas:
-                    replica = broker.replicas[index]
-                    truth.holds(replica.who, replica.log, len(truth.committed))
+        """Everything that is committed can be read from every replica."""
+        for index, partition in self.controller.partitions.items():
+            truth = self.truths[index]
+            for broker_id in partition.replicas:
+                replica = self.running[broker_id].replicas[index]
+                truth.holds(replica.who, replica.log, len(truth.committed))

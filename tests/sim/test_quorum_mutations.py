@@ -10,7 +10,7 @@ from penstock.quorum import leadership
 from penstock.quorum.core import Quorum
 from penstock.quorum.messages import VoteRequest
 from penstock.quorum.voters import VoterSet
-from tests.sim.test_quorum import simulate
+from tests.sim.quorum_history import QuorumHistory
 
 SEEDS_MAX = 100
 
@@ -62,7 +62,7 @@ def test_the_simulator_finds(mutation: Mutation, monkeypatch: pytest.MonkeyPatch
     mutation(monkeypatch)
     for seed in range(1, SEEDS_MAX + 1):
         try:
-            simulate(seed)
+            QuorumHistory(seed).run()
         except (AssertionError, ValueError):
             return
     pytest.fail(f"{mutation.__name__} was not noticed in {SEEDS_MAX} seeds")

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.metadata import brokers, leadership
+from penstock.metadata import brokers, leadership, partition_changes, reassignments
 from penstock.replication import replica_fetch
 from penstock.replication.follower import Effect, PartitionFollower, TruncateTo
 from penstock.replication.leader import PartitionLeader, Proposal
 from penstock.storage import StorageError
 from penstock.types import ErrorCode
-from tests.sim.test_replication import simulate
+from tests.sim.replication_history import ReplicationHistory
 
 if TYPE_CHECKING:
     from penstock.metadata.image import PartitionImage
     from penstock.replication.replica_fetch import ReplicaAnswer
 
-SEEDS_MAX = 500
+SEEDS_MAX = 200
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -112,6 +112,17 @@ def takes_a_wiped_disk_for_the_one_it_replaced(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(brokers, "settle_replicas_of", settle)
 
 
+def begins_no_epoch_when_a_replica_goes(patch: pytest.MonkeyPatch) -> None:
+    def advanced(before: PartitionImage, after: PartitionImage) -> PartitionImage:
+        if after == before:
+            return before
+        leader_epoch = before.leader_epoch + (after.leader != before.leader)
+        return after._replace(leader_epoch=leader_epoch, partition_epoch=before.partition_epoch + 1)
+
+    for module in (leadership, partition_changes, reassignments):
+        patch.setattr(module, "advanced", advanced)
+
+
 MUTATIONS = [
     truncates_by_high_watermark,
     does_not_compare_logs,
@@ -124,6 +135,7 @@ MUTATIONS = [
     elects_whoever_is_alive,
     shrinks_below_the_minimum,
     takes_a_wiped_disk_for_the_one_it_replaced,
+    begins_no_epoch_when_a_replica_goes,
 ]
 
 
@@ -132,7 +144,7 @@ def test_the_simulator_finds(mutation: Mutation, monkeypatch: pytest.MonkeyPatch
     mutation(monkeypatch)
     for seed in range(1, SEEDS_MAX + 1):
         try:
-            simulate(seed)
+            ReplicationHistory(seed).run()
         except (AssertionError, StorageError):
             return
     pytest.fail(f"{mutation.__name__} was not noticed in {SEEDS_MAX} seeds")

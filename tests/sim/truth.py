@@ -17,8 +17,8 @@ from penstock.wire.records import Record, decode_records, encode_batch
 if TYPE_CHECKING:
     from penstock.storage import PartitionLog
 
-READ_BYTES = 200
-"""Hardly more than a batch: what is read is read in many pieces."""
+READ_BYTES = 500
+"""A few batches: what is read is read in many pieces."""
 
 
 class Message(NamedTuple):

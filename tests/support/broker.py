@@ -37,8 +37,10 @@ class BrokerProcess:
         http_port: int | None = None,
         environment: Mapping[str, str] | None = None,
         python: str = sys.executable,
+        with_gateway: bool = False,
     ) -> None:
         """`folder` holds the data folder and the output; `options` go to `penstock up` as they are."""
+        self._with_gateway = with_gateway
         self.data = folder / "data"
         self.options: Sequence[str] = options
         self.port = port or free_port()
@@ -53,7 +55,9 @@ class BrokerProcess:
 
     def command(self) -> list[str]:
         ports = ["--port", str(self.port), "--http-port", str(self.http_port)]
-        return [self._python, "-m", "penstock", "up", "--data", str(self.data), *ports, *self.options]
+        gateway = [] if self._with_gateway else ["--no-gateway"]
+        up = [self._python, "-m", "penstock", "up", "--data", str(self.data)]
+        return [*up, *ports, *gateway, *self.options]
 
     def spawn(self) -> None:
         """Starts the child and does not wait until it serves."""

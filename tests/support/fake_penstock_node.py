@@ -20,7 +20,7 @@ from typing import Any
 
 from penstock.broker import node_status
 from penstock.broker.http import HttpServer, Request, Response, json_response
-from penstock.supervisor.endpoint import bind
+from penstock.listening import bind
 
 
 def note(file: Path) -> None:

@@ -19,7 +19,7 @@ from penstock.broker.http import (
     json_response,
     text_response,
 )
-from penstock.broker.server import bind
+from penstock.listening import bind, format_address
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -46,11 +46,11 @@ class AdminServer:
         """Serve; returns the address. OSError if the port is taken."""
         config = self._broker.config
         assert config.http_port is not None
-        listening = bind(config.host, config.http_port)
+        host = config.http_host or config.host
+        listening = bind(host, config.http_port)
         port = listening.getsockname()[1]
         await self._server.listen(listening)
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        return f"http://{host}:{port}"
+        return f"http://{format_address(host, port)}"
 
     async def stop(self) -> None:
         await self._server.close()
@@ -76,7 +76,9 @@ class AdminServer:
         """Not ready while the cluster does without this broker, or while a partition refuses writes: whoever
         looks should hear of a failing disk."""
         broker = self._broker
-        if broker.config.is_broker and not broker.config.is_alone and broker.lifecycle.is_fenced:
+        lifecycle = broker.lifecycle
+        is_broker = broker.config.is_broker and not lifecycle.is_decommissioned
+        if is_broker and not broker.config.is_alone and lifecycle.is_fenced:
             raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE, "fenced: the controller does not take it for alive"
             )

@@ -25,11 +25,12 @@ from penstock.broker.metrics import Metrics
 from penstock.broker.partition import Surroundings
 from penstock.broker.partitions import Partitions
 from penstock.broker.replica_fetcher import ReplicaFetchers
-from penstock.broker.server import Server, bind
+from penstock.broker.server import Server
 from penstock.broker.supervisor_watch import watch_supervisor
 from penstock.broker.writers import WriterThreads
 from penstock.controller.controller import Controller
 from penstock.controller.producer_ids import ProducerIds
+from penstock.listening import bind
 from penstock.peers.peers import NODE_CLIENT_ID, Address, Peers
 from penstock.storage import StorageError
 from penstock.storage.cluster_ids import new_cluster_id

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from penstock.broker.broker import Broker
+    from penstock.broker.replica_session import ReplicaSession
     from penstock.controller.controller import Controller
     from penstock.types import ApiError
 
@@ -21,8 +20,8 @@ class ConnectionState:
     fetch_first: tuple[str, int] | None = None
     """The partition that was asked for first."""
     fetch_turn: int = 0
-    replica_told: dict[tuple[UUID, int], tuple[int, int, int]] = field(default_factory=dict)
-    """What a replica that fetches here was last told: epoch, high watermark and log start by partition."""
+    replica_session: ReplicaSession | None = None
+    """Of a replica that fetches here. It ends with the last reference to it, so with the connection."""
     heartbeats_of: tuple[int, int] | None = None
     """(id, epoch) of the broker that sends its heartbeats here."""
 

@@ -10,7 +10,7 @@ import logging
 import signal
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
@@ -29,11 +29,17 @@ if TYPE_CHECKING:
 OnReady = Callable[[str, str | None], None]
 """Called once with the Kafka address and the HTTP address when the node serves."""
 
+Beside = Callable[[str, str], contextlib.AbstractAsyncContextManager[str]]
+"""Something that runs beside the node, given its Kafka and HTTP addresses; the HTTP address to be told."""
+
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """A writer thread that has done its system call waits at most this long for the GIL; Python's default of
 5 ms would be most of an acknowledgement's latency."""
+
+DATABASE_AWAY_S_MAX: Final = 60.0
+"""A node of several whose database is away for longer leaves its work to the others."""
 
 GC_ALLOCATIONS: Final = 20_000
 """Between two collections. Requests leave no cycles behind, so they would find nothing most of the time."""
@@ -57,19 +63,30 @@ def open_storage(config: NodeConfig) -> Storage:
     if config.storage == "memory":
         cluster_id = config.cluster_id or (new_cluster_id() if config.is_alone else "")
         return MemoryStorage(uuid.uuid4(), node_id=config.node_id, cluster_id=cluster_id)
-    storage = FileStorage.open(config.data, node_id=config.node_id)
+    storage: Storage
+    if config.storage == "file":
+        storage, place = FileStorage.open(config.data, node_id=config.node_id), str(config.data)
+    else:
+        storage, place = open_postgres(config)
     if config.cluster_id and storage.cluster_id not in ("", config.cluster_id):
         storage.close()
-        raise StorageError(
-            f"{config.data} belongs to cluster {storage.cluster_id}, not to {config.cluster_id}"
-        )
+        raise StorageError(f"{place} belongs to cluster {storage.cluster_id}, not to {config.cluster_id}")
     if not storage.cluster_id and (config.cluster_id or config.is_alone):
         # In a cluster of several nodes a new one learns it from the others.
         storage.set_cluster_id(config.cluster_id or new_cluster_id())
     return storage
 
 
-def run_node(config: NodeConfig, on_ready: OnReady) -> None:
+def open_postgres(config: NodeConfig) -> tuple[Storage, str]:
+    from penstock.storage.postgres import PostgresStorage  # most nodes have no need of its driver
+
+    # Alone there is nobody to leave the work to, so writes wait for as long as the database is away.
+    give_up_s = None if config.is_alone else DATABASE_AWAY_S_MAX
+    storage = PostgresStorage.open(config.storage, config.node_id, give_up_s=give_up_s)
+    return storage, storage.place
+
+
+def run_node(config: NodeConfig, on_ready: OnReady, beside: Beside | None = None) -> None:
     """Run until SIGINT or SIGTERM. StorageError and OSError say why the node cannot start."""
     logging.basicConfig(
         level=config.log_level.upper(),
@@ -81,9 +98,9 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
     gc.freeze()  # what is imported by now stays; the collector need not look at it ever again
     gc.set_threshold(GC_ALLOCATIONS)
     storage = open_storage(config)
-    page_cache_survived = running_mark.begin(config.data) if config.storage == "file" else True
+    page_cache_survived = begin_running(config, storage)
     try:
-        uvloop.run(serve(config, storage, on_ready, page_cache_survived=page_cache_survived))
+        uvloop.run(serve(config, storage, on_ready, beside, page_cache_survived=page_cache_survived))
     finally:
         # The loop that handled signals is gone, and what is left must be finished.
         for number in STOP_SIGNALS:
@@ -93,8 +110,25 @@ def run_node(config: NodeConfig, on_ready: OnReady) -> None:
         running_mark.end(config.data)
 
 
+def begin_running(config: NodeConfig, storage: Storage) -> bool:
+    """Leave a mark. Whether what the last process acknowledged without a sync is there, if it was needed."""
+    if config.storage == "file":
+        return running_mark.begin(config.data)
+    if config.storage == "memory":
+        return True
+    from penstock.storage.postgres import PostgresStorage
+
+    assert isinstance(storage, PostgresStorage)
+    return storage.begin_running()
+
+
 async def serve(
-    config: NodeConfig, storage: Storage, on_ready: OnReady, *, page_cache_survived: bool
+    config: NodeConfig,
+    storage: Storage,
+    on_ready: OnReady,
+    beside: Beside | None,
+    *,
+    page_cache_survived: bool,
 ) -> None:
     """Run until a signal. Raises what keeps the node from going on."""
     loop = asyncio.get_running_loop()
@@ -108,8 +142,9 @@ async def serve(
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
-            await serve_until(stopping, broker, on_ready)
+            await serve_until(stopping, broker, on_ready, beside)
     finally:
+        storage.stopping()
         stopping.cancel()
         if not starting.done():  # in a cluster it may wait for the others for long
             starting.cancel()
@@ -117,7 +152,9 @@ async def serve(
         await broker.stop()
 
 
-async def serve_until(stopping: asyncio.Task[bool], broker: Broker, on_ready: OnReady) -> None:
+async def serve_until(
+    stopping: asyncio.Task[bool], broker: Broker, on_ready: OnReady, beside: Beside | None
+) -> None:
     config = broker.config
     admin = AdminServer(broker) if config.http_port is not None else None
     tells_status = config.storage == "file" or config.supervisor is not None
@@ -133,9 +170,13 @@ async def serve_until(stopping: asyncio.Task[bool], broker: Broker, on_ready: On
                 http=http_url,
                 started_at_ms=broker.started_at_ms,
             )
-        on_ready(kafka, http_url)
-        waiting: list[asyncio.Future[Any]] = [stopping, broker.failure]
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        ends: list[asyncio.Future[Any]] = [stopping, broker.failure]
+        async with contextlib.AsyncExitStack() as stack:
+            if beside is not None and http_url is not None:
+                http_url = await unless_ended(stack.enter_async_context(beside(kafka, http_url)), ends)
+            if not any(each.done() for each in ends):
+                on_ready(kafka, http_url)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if broker.failure.done():
             error = broker.failure.result()
             if not isinstance(error, DecommissionedError):
@@ -146,3 +187,14 @@ async def serve_until(stopping: asyncio.Task[bool], broker: Broker, on_ready: On
             await admin.stop()
         if tells_status:
             node_status.remove(config.data)
+
+
+async def unless_ended(work: Coroutine[Any, Any, str], ends: list[asyncio.Future[Any]]) -> str | None:
+    """What the work gives; None if one of the ends came first."""
+    task = asyncio.get_running_loop().create_task(work)
+    await asyncio.wait([task, *ends], return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        return task.result()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return None

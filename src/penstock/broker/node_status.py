@@ -8,6 +8,8 @@
 A node writes it when it serves and removes it at a clean stop. After a crash it stays, and its pid may by
 then be somebody else's. A process is therefore known by its pid and the moment it began, which Linux counts
 in clock ticks since the boot of the machine.
+
+`decommissioned` is there once the cluster has let the node's broker go for good.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 FILE: Final = "node.json"
+DECOMMISSIONED: Final = "decommissioned"
 PROC: Final = Path("/proc")
 ENDED: Final = "ZX"
 """States of a process that runs no more: it only waits for its parent to ask how it ended."""
@@ -81,6 +84,16 @@ def read(folder: str | os.PathLike[str]) -> NodeStatus | None:
     except (KeyError, TypeError, ValueError):
         return None
     return status if is_alive(status.pid, status.process_started) else None
+
+
+def mark_decommissioned(folder: str | os.PathLike[str]) -> None:
+    """OSError if it cannot be said; the cluster refuses the broker all the same."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    (Path(folder) / DECOMMISSIONED).touch()
+
+
+def is_decommissioned(folder: str | os.PathLike[str]) -> bool:
+    return (Path(folder) / DECOMMISSIONED).exists()
 
 
 def is_alive(pid: int, process_started: int) -> bool:

@@ -93,17 +93,3 @@ def raise_descriptor_limit() -> int:
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A bound socket, or an OSError that names the address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
-    listening.setblocking(False)
-    return listening

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MODULES = {
     "up": "penstock.cli.up",
     "broker": "penstock.cli.up",
+    "gateway": "penstock.cli.gateway",
     "topics": "penstock.cli.topics",
     "produce": "penstock.cli.messages",
     "consume": "penstock.cli.messages",

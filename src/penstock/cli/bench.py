@@ -39,7 +39,7 @@ def bench(
     json: Json = False,
 ) -> None:
     """Measure writing, reading and latency through librdkafka, with acks=all."""
-    with nullcontext(Child(bootstrap, "", 0)) if bootstrap else temporary_broker() as broker:
+    with nullcontext(Child(bootstrap, "", 0)) if bootstrap else temporary_broker("--no-gateway") as broker:
         admin = connect(broker.bootstrap)
         cluster_metadata(admin, broker.bootstrap)
         rates = [measure(admin, broker.bootstrap, size, megabytes * 1_000_000) for size in SIZES]

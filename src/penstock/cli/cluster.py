@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from penstock.cli.cluster_decommission import decommission
 from penstock.cli.cluster_endpoint import ALIVE, ask_if_there
 from penstock.cli.cluster_faults import kill
 from penstock.cli.cluster_log import show_log, trace
@@ -62,6 +63,7 @@ def status(
 
 
 cluster.command()(kill)
+cluster.command()(decommission)
 cluster.command("log")(show_log)
 cluster.command()(trace)
 

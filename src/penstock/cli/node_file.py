@@ -183,9 +183,12 @@ def read_controllers(value: Any) -> dict[str, Any]:
 
 
 def read_storage(value: Any) -> str:
-    if isinstance(value, str) and value.startswith(("postgresql://", "postgres://")):
-        raise NodeFileError("the PostgreSQL backend is not available yet")
-    return one_of(*STORAGES)(value)
+    if not isinstance(value, str) or "://" not in value:
+        return one_of(*STORAGES)(value)
+    # No message shows the address: it may hold a password.
+    if not value.startswith(("postgresql://", "postgres://")) or not value.isprintable():
+        raise NodeFileError("an address has to be of the form postgresql://user@host:port/database")
+    return value
 
 
 def read_data(value: Any) -> Path:
@@ -255,7 +258,10 @@ def read_limits(
             limits[name] = range_of_limit(name)(number)
         except NodeFileError as error:
             raise NodeFileError(f"{name}: {error}") from None
-    return kind(**limits)
+    read = kind(**limits)
+    if isinstance(read, ClusterLimits) and read.controller_election_ms_min > read.controller_election_ms_max:
+        raise NodeFileError("controller_election_ms_min: it is more than controller_election_ms_max")
+    return read
 
 
 def range_of_limit(name: str) -> Callable[[Any], int]:

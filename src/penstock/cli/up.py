@@ -5,8 +5,9 @@ Nothing heavy is imported before the node itself: from here to `ready` must take
 
 import socket
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +16,10 @@ from penstock.cli.node_file import HOST, STORAGES, read_node_file, read_storage
 from penstock.cli.output import CommandFailed
 from penstock.config import NodeConfig
 
+if TYPE_CHECKING:
+    from penstock.broker.node import Beside
+
+LOOPBACK = "127.0.0.1"
 WILDCARDS = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
 
 
@@ -56,7 +61,14 @@ def up(
     config: Annotated[
         Path | None, typer.Option(help="Settings from this file; options win over it.", metavar="FILE")
     ] = None,
-    no_http: Annotated[bool, typer.Option("--no-http", help="Without the HTTP endpoint.")] = False,
+    no_http: Annotated[bool, typer.Option("--no-http", help="Without anything on HTTP.")] = False,
+    no_gateway: Annotated[
+        bool, typer.Option("--no-gateway", help="On HTTP only health, metrics and the state of the cluster.")
+    ] = False,
+    http_token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who may use the gateway: lines `read|write|admin TOKEN`."),
+    ] = None,
     adopt: Annotated[bool, typer.Option("--adopt", hidden=True)] = False,
 ) -> None:
     """Run Penstock in the foreground until SIGINT or SIGTERM."""
@@ -76,9 +88,19 @@ def up(
     if adopt:
         up_cluster.go_on(folder, print_ready)
     elif up_cluster.is_meant(folder, brokers, controllers):
-        up_cluster.run(config, settings, brokers, controllers, print_ready)
-    else:
+        up_cluster.run(
+            config,
+            settings,
+            brokers,
+            controllers,
+            print_ready,
+            has_gateway=not no_gateway,
+            token_file=http_token_file,
+        )
+    elif no_gateway:
         run(settings)
+    else:
+        run_with_gateway(settings, http_token_file)
 
 
 def parse_host(text: str) -> str:
@@ -100,7 +122,22 @@ def broker(
     run(read_node_file(config))
 
 
-def run(settings: dict[str, Any]) -> None:
+def run_with_gateway(settings: dict[str, Any], token_file: Path | None) -> None:
+    """One node and its gateway, which has the HTTP port and asks the node at another one."""
+    config = NodeConfig(**settings)
+    if config.http_port is None:
+        run(settings)
+        return
+    from penstock.cli.gateway_child import gateway_beside
+
+    tokens = ("--http-token-file", str(token_file)) if token_file is not None else ()
+    # Without tokens it is for this machine only, wherever Kafka clients may come from.
+    host = config.host if token_file is not None else LOOPBACK
+    beside = partial(gateway_beside, host=host, http_port=config.http_port, options=tokens)
+    run({**settings, "http_host": LOOPBACK, "http_port": 0}, beside)
+
+
+def run(settings: dict[str, Any], beside: "Beside | None" = None) -> None:
     from penstock.broker.node import run_node
     from penstock.storage import StorageError
 
@@ -108,7 +145,7 @@ def run(settings: dict[str, Any]) -> None:
     if config.advertised_host is None and is_wildcard(config.host):
         config = replace(config, advertised_host=socket.gethostname())
     try:
-        run_node(config, on_ready=print_ready)
+        run_node(config, on_ready=print_ready, beside=beside)
     except StorageError as error:
         raise CommandFailed(str(error)) from error
 

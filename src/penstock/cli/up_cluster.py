@@ -34,6 +34,9 @@ def run(
     brokers: int | None,
     controllers: int | None,
     on_ready: OnReady,
+    *,
+    has_gateway: bool,
+    token_file: Path | None,
 ) -> None:
     """`settings` are those of a node by the names of NodeConfig, from `config` and options."""
     from penstock.supervisor.layout import Wanted
@@ -49,6 +52,8 @@ def run(
         host=default.host,
         port=default.port,
         http_port=settings.get("http_port", default.http_port),
+        has_gateway=has_gateway,
+        token_file=token_file,
         shared=shared_table(config, settings),
     )
     with errors_as_lines():

@@ -111,8 +111,11 @@ class Controller:
             self._publisher.restore()
         me = Voter(config.node_id, self._storage.storage_id)
         voters = VoterSet.of_ids(config.controllers or (config.node_id,))
+        limits = QuorumLimits.of_election(
+            config.cluster.controller_election_ms_min, config.cluster.controller_election_ms_max
+        )
         self._driver = QuorumDriver(
-            me, voters, self._log, self._peers, QuorumLimits(), self,
+            me, voters, self._log, self._peers, limits, self,
             cluster_id=lambda: self._storage.cluster_id, now_ms=self._now_ms,
         )  # fmt: skip
         self._active = ActiveController(

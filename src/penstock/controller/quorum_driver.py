@@ -286,6 +286,7 @@ class QuorumDriver:
             self._effects.extendleft(reversed(self.core.flushed(self._now_ms())))
             return
         self._log.load_snapshot(snapshot)
+        log.info("metadata: loaded a snapshot of node %d, up to offset %d", leader_id, end.end_offset)
         await self._log.flush()
         self.core.restored(snapshot.end, snapshot.voters)
         self._listener.restored()

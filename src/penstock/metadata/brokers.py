@@ -5,7 +5,8 @@ replica or waits: no process appends in a leader epoch that an earlier one began
 after its last flush may be gone, and then one (epoch, offset) would stand for two messages.
 
 A broker that comes with another data folder, or from a stop that may have cost it data, is out of all in-sync
-sets in the batch that registers it.
+sets in the batch that registers it. One that left for good does not come back with the folder that it had:
+its process may still run, or may have been down meanwhile and know nothing of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from penstock.metadata.records import (
     FenceBrokerRecord,
     MetadataRecord,
     RegisterBrokerRecord,
+    RetireStorageRecord,
     ShutdownBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
@@ -57,6 +59,11 @@ def register_broker(
     `is_alive` says whether the process that is registered under this id was heard of within its session. With
     the same storage it is dead nevertheless: a data folder is locked by the process that uses it.
     """
+    if registration.storage_id in image.retired:
+        raise ApiError(
+            ErrorCode.broker_id_not_registered,
+            f"Broker {registration.broker_id} was decommissioned; to join again it needs a new data folder.",
+        )
     known = image.brokers.get(registration.broker_id)
     if known is not None and known.incarnation == registration.incarnation:
         return [], known.epoch
@@ -145,7 +152,12 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataReco
             f"Broker {broker_id} holds {len(held)} replica(s), of {held[0]} and perhaps others;"
             " decommission it first.",
         )
-    return [UnregisterBrokerRecord(broker_id, broker.epoch)]
+    if all(other.id == broker_id for other in image.electable_brokers()):
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"Broker {broker_id} cannot be decommissioned: no other broker is alive.",
+        )
+    return [UnregisterBrokerRecord(broker_id, broker.epoch), RetireStorageRecord(broker.storage_id)]
 
 
 def _registered(image: MetadataImage, broker_id: int) -> BrokerImage:

@@ -28,6 +28,7 @@ from penstock.metadata.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    RetireStorageRecord,
     ShutdownBrokerRecord,
     TopicRecord,
     UnfenceBrokerRecord,
@@ -138,6 +139,8 @@ class MetadataImage:
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
     cluster_id: str | None = None
+    retired: frozenset[UUID] = frozenset()
+    """Data folders of brokers that left for good."""
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
@@ -181,6 +184,7 @@ class ImageDraft:
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
         self._cluster_id = image.cluster_id
+        self._retired = image.retired
         # Copies made by this draft, which it may go on changing.
         self._own_partitions: dict[str, dict[int, PartitionImage]] = {}
         self._own_overrides: dict[ConfigResource, dict[str, str]] = {}
@@ -189,7 +193,7 @@ class ImageDraft:
     def finish(self) -> tuple[MetadataImage, MetadataDelta]:
         image = MetadataImage(
             self._brokers, self._topics, self._topic_names,
-            self._overrides, self._features, self._next_producer_id, self._cluster_id,
+            self._overrides, self._features, self._next_producer_id, self._cluster_id, self._retired,
         )  # fmt: skip
         return image, self._delta(image)
 
@@ -247,6 +251,9 @@ class ImageDraft:
     def _unregister(self, record: UnregisterBrokerRecord) -> None:
         self._broker(record)
         del self._brokers[record.broker_id]
+
+    def _retire(self, record: RetireStorageRecord) -> None:
+        self._retired |= {record.storage_id}
 
     def _fence(self, record: FenceBrokerRecord) -> None:
         self._brokers[record.broker_id] = replace(self._broker(record), fenced=True)
@@ -348,6 +355,7 @@ _APPLY: Mapping[type, Callable[[ImageDraft, Any], None]] = {
     ClusterRecord: ImageDraft._name_cluster,
     RegisterBrokerRecord: ImageDraft._register,
     UnregisterBrokerRecord: ImageDraft._unregister,
+    RetireStorageRecord: ImageDraft._retire,
     FenceBrokerRecord: ImageDraft._fence,
     UnfenceBrokerRecord: ImageDraft._unfence,
     ShutdownBrokerRecord: ImageDraft._shut_down,

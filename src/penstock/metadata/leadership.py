@@ -9,7 +9,9 @@ A set that nobody can lead does not shrink at all, which would only make it hard
 There is one exception. A member that lost its data, or may have, is no copy: it leaves whatever the minimum
 says. If it was the last, there is nobody better, and it stays in the set, marked unclean until it is elected.
 
-A change of the leader begins a leader epoch, and any change a partition epoch.
+Any change begins a partition epoch, and a change of the leader a leader epoch. So does the end of a replica:
+it deletes its log, and should it come back, nothing is true any more of what the leader knew of it, nor of
+what a fetch says that it sent before.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ def advanced(before: PartitionImage, after: PartitionImage) -> PartitionImage:
     """`after` under the epochs that it needs; `before` itself if nothing changed."""
     if after == before:
         return before
-    leader_epoch = before.leader_epoch + (after.leader != before.leader)
+    begins_epoch = after.leader != before.leader or not set(before.replicas) <= set(after.replicas)
+    leader_epoch = before.leader_epoch + begins_epoch
     return after._replace(leader_epoch=leader_epoch, partition_epoch=before.partition_epoch + 1)
 
 

@@ -65,6 +65,13 @@ class UnregisterBrokerRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RetireStorageRecord:
+    """The data folder of a broker that left for good: whoever comes with it is not let in again."""
+
+    storage_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class FenceBrokerRecord:
     broker_id: int
     broker_epoch: int
@@ -190,6 +197,7 @@ MetadataRecord = (
     | ClusterRecord
     | RegisterBrokerRecord
     | UnregisterBrokerRecord
+    | RetireStorageRecord
     | FenceBrokerRecord
     | UnfenceBrokerRecord
     | ShutdownBrokerRecord
@@ -260,6 +268,7 @@ _SCHEMAS: tuple[_Schema, ...] = (
     _schema(ClusterRecord),
     _schema(RegisterBrokerRecord),
     _schema(UnregisterBrokerRecord),
+    _schema(RetireStorageRecord),
     _schema(FenceBrokerRecord),
     _schema(UnfenceBrokerRecord),
     _schema(ShutdownBrokerRecord),

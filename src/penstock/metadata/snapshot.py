@@ -12,6 +12,7 @@ from penstock.metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RetireStorageRecord,
     ShutdownBrokerRecord,
     TopicRecord,
     UnfenceBrokerRecord,
@@ -30,6 +31,8 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield FeatureLevelRecord(name, level)
     if image.cluster_id is not None:
         yield ClusterRecord(image.cluster_id)
+    for storage_id in sorted(image.retired):
+        yield RetireStorageRecord(storage_id)
     for broker in image.brokers.values():
         yield from _broker(broker)
     for topic in image.topics.values():

@@ -50,7 +50,7 @@ class Peers:
         self._opening: dict[tuple[int, Lane], asyncio.Lock] = {}
 
     async def ask(
-        self, node_id: int, lane: Lane, api_key: int, version: int, body: Body, *, timeout_s: float
+        self, node_id: int, lane: Lane, api_key: int, version: int, body: Body | bytes, *, timeout_s: float
     ) -> Any:
         """The answer's body. Raises PeerError, or PeerDownError if the node's process is gone."""
         exchange = load_exchange(api_key, version)

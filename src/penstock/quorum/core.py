@@ -300,7 +300,7 @@ class Quorum:
             me = self._node.me.node_id
             if self.is_voter and me in message.successors:
                 place = message.successors.index(me)
-                self.role = Unattached(now_ms + place * self._limits.election_ms_min // 2)
+                self.role = Unattached(now_ms + place * self._limits.soon_ms)
         return self._effects()
 
     def _hear_of(self, epoch: int, leader_id: int | None, now_ms: int) -> None:
@@ -384,7 +384,7 @@ class Quorum:
 
     def _soon_ms(self) -> int:
         """Time for one of several to be elected before the next one tries."""
-        return self._jitter(0, self._limits.election_ms_min // 2)
+        return self._jitter(0, self._limits.soon_ms)
 
     def _remember(self, state: ElectionState) -> None:
         is_news = state.leader_id != self.leader_id

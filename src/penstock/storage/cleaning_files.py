@@ -69,7 +69,7 @@ class FileRound:
     def end(self, end_offset: int) -> Made:
         self._flush()
         self._disk.fdatasync(self._fd)
-        self._close()
+        self.close()
         self._builder.end_offset = end_offset
         stored = self._builder.stored()
         path = index_path(self._folder, self._builder.base_offset) + self._suffix
@@ -78,10 +78,10 @@ class FileRound:
 
     def discard(self) -> None:
         """The run has failed: leave nothing."""
-        self._close()
+        self.close()
         discard(self._disk, self._folder, self._run)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._fd >= 0:
             self._disk.close(self._fd)
             self._fd = -1
@@ -120,6 +120,9 @@ class MemoryRound:
         self._builder.end_offset = end_offset
         stored = self._builder.stored()
         return stored.end_offset, stored.covered, stored.first_timestamp, stored.max_timestamp
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def discard(self) -> None:
         self.made.clear()

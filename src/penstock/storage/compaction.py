@@ -29,10 +29,10 @@ from penstock.wire.compression import CompressionError
 from penstock.wire.records import RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import LogBackend
+    from penstock.storage.interface import LogBackend, Round
     from penstock.storage.producers import ProducerStates
 
 CLEANER = "cleaner"
@@ -69,6 +69,8 @@ class CompactionPlan:
     index_interval_bytes: int
     now_ms: int
     keys_max: int = KEYS_MAX
+    rounds: Callable[[CompactionPlan], Round] | None = None
+    """For logs that are neither in files nor in memory."""
 
     def groups(self) -> list[list[SegmentInfo]]:
         """Neighbours that fit into one segment together become one."""
@@ -84,7 +86,7 @@ class CompactionPlan:
 
     def to_json(self) -> str:
         if self.folder is None:
-            raise ValueError("a log in memory is compacted in its own process")
+            raise ValueError("a log that is not in files is compacted in its own process")
         return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
@@ -176,6 +178,7 @@ def make_plan(
         owner=os.getpid(),
         folder=source.folder,
         batches=source.batches,
+        rounds=source.rounds,
         segments=ready,
         dirty_from=dirty_from,
         end_offset=end_offset,
@@ -204,9 +207,15 @@ def _is_due(
     return sum(segment.size for segment in dirty) >= config.min_cleanable_dirty_ratio * total
 
 
+def _rounds(plan: CompactionPlan) -> Round:
+    if plan.rounds is not None:
+        return plan.rounds(plan)
+    return FileRound(plan.folder, plan) if plan.folder is not None else MemoryRound(plan)
+
+
 def run_compaction(plan: CompactionPlan) -> CompactionResult:
     """Blocking and heavy; needs nothing but the plan. Raises StorageError and leaves the log as it was."""
-    rounds = FileRound(plan.folder, plan) if plan.folder is not None else MemoryRound(plan)
+    rounds = _rounds(plan)
     try:
         dirty = [segment for segment in plan.segments if segment.end_offset > plan.dirty_from]
         keys = KeyMap(plan.end_offset)
@@ -235,6 +244,8 @@ def run_compaction(plan: CompactionPlan) -> CompactionResult:
         if isinstance(error, BatchError | RecordsError | CompressionError):
             raise StorageError(f"cannot compact {plan.name}: {error}") from error
         raise
+    finally:
+        rounds.close()
     return CompactionResult(
         plan,
         made,

@@ -44,6 +44,8 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 class FileBackend:
+    is_local = True
+
     def __init__(self, indexes: IndexCache, folder: str) -> None:
         self.folder = folder
         self._indexes = indexes

@@ -43,7 +43,8 @@ class FlushJob:
     @property
     def is_plain(self) -> bool:
         """It only hands bytes to the operating system: no sync, no new file."""
-        return not (self._sync or self.blobs or any(run.roll or run.checkpoint for run in self.runs))
+        needs_more = self._sync or self.blobs or any(run.roll or run.checkpoint for run in self.runs)
+        return self._backend.is_local and not needs_more
 
     def run(self) -> None:
         try:

@@ -102,7 +102,7 @@ class FileStorage:
         self.cluster_id = cluster_id
 
     def open_log(self, name: str, topic_id: uuid.UUID, config: LogConfig, now_ms: int) -> PartitionLog:
-        _check_name(name)
+        check_name(name)
         if name in self._open and not self._open[name].closed:
             raise StorageError(f"{name} is open already")
         folder = f"{self.path}/{name}"
@@ -133,7 +133,7 @@ class FileStorage:
 
     def delete_log(self, name: str) -> None:
         """Gone at once and for good: the folder is renamed first, so that a crash leaves no half of it."""
-        _check_name(name)
+        check_name(name)
         log = self._open.pop(name, None)
         assert log is None or not log.is_flushing, "deletion waits for the job in flight"
         try:
@@ -161,6 +161,9 @@ class FileStorage:
             self._disk.fsync_dir(self.path)
         except OSError as error:
             raise os_failure("write", f"{self.path}/{name}", error) from error
+
+    def stopping(self) -> None:
+        """A disk is never away for long."""
 
     def close(self) -> None:
         """Close every log and give the folder free. The first failure is raised once that is done."""
@@ -263,6 +266,6 @@ def _write_meta(disk: Disk, folder: str, fields: dict[str, Any]) -> dict[str, An
     return meta
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
     if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > NAME_BYTES_MAX:
         raise StorageError(f"{name!r} cannot be the name of a log")

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from penstock.wire.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from uuid import UUID
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
     from penstock.storage.index import Mark
     from penstock.storage.log import PartitionLog
-    from penstock.wire.batch import Buffer
+    from penstock.wire.batch import BatchHeader, Buffer
 
 
 class SegmentInfo(NamedTuple):
@@ -73,6 +73,9 @@ class Loaded:
 
 
 class LogBackend(Protocol):
+    is_local: bool
+    """A `write` that need not be synced only copies bytes within this machine's memory."""
+
     def load(self, config: LogConfig) -> Loaded: ...
 
     def segments(self) -> list[SegmentInfo]: ...
@@ -129,10 +132,35 @@ class LogBackend(Protocol):
 
 
 class CompactionSource(NamedTuple):
-    """Where compaction finds its input: a folder of files, or batches in memory, one list per segment."""
+    """Where compaction finds its input: a folder of files, batches in memory, one list per segment, or else
+    what the backend itself gives it to work with."""
 
     folder: str | None
     batches: list[list[bytes]] | None
+    rounds: Callable[[CompactionPlan], Round] | None = None
+
+
+class Round(Protocol):
+    """Compaction reads all batches of some segments, and puts what stays into others, one after the other."""
+
+    @property
+    def made(self) -> list[list[bytes]] | None:
+        """What stays, where it is kept in memory."""
+
+    def batches(self, segments: Sequence[SegmentInfo]) -> Iterator[tuple[BatchHeader, memoryview]]: ...
+
+    def begin(self, base_offset: int) -> None: ...
+
+    def add(self, batch: Buffer) -> None: ...
+
+    def end(self, end_offset: int) -> tuple[int, int, int, int]:
+        """End offset, size, first and largest timestamp of the segment."""
+
+    def close(self) -> None:
+        """It is done, well or not."""
+
+    def discard(self) -> None:
+        """The run has failed: leave nothing."""
 
 
 class Storage(Protocol):
@@ -157,6 +185,9 @@ class Storage(Protocol):
 
     def put_note(self, name: str, note: Any) -> None:
         """Durable when it returns. Any thread."""
+
+    def stopping(self) -> None:
+        """The node is about to stop: from now on nothing waits long for what may never come back."""
 
     def close(self) -> None:
         """Close every open log cleanly, then the storage itself."""

@@ -327,13 +327,17 @@ class PartitionLog:
         if self.error is not None:
             raise StorageError(str(self.error))
         self.truncate_to(self.log_start_offset)
+        # One may have begun before the log start, in a batch that reaches beyond it.
+        self.epochs.truncate_end(0)
         try:
+            self._backend.put_blob(opening.EPOCHS, seal(self.epochs.entries))
             self._backend.remove_blobs([opening.snapshot_name(old) for old in self._snapshots])
             self._backend.put_blob(opening.LOG_START, seal(offset))
             self._backend.reset(offset)
         except OSError as error:
             self._fail(os_failure("empty", self.name, error))
             raise StorageError(str(self.error)) from error
+        self._epochs_stored = self.epochs.version
         self.log_start_offset = self.log_end_offset = self.flushed_end_offset = offset
         self.producers = ProducerStates()  # what they wrote last may be in what we never had
         self._snapshots = []

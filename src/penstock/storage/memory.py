@@ -60,6 +60,8 @@ class MemorySegment:
 
 
 class MemoryBackend:
+    is_local = True
+
     def __init__(self) -> None:
         self._segments: list[MemorySegment] = []
         self._blobs: dict[str, bytes] = {}
@@ -218,6 +220,9 @@ class MemoryStorage:
 
     def put_note(self, name: str, note: Any) -> None:
         self._notes[name] = note
+
+    def stopping(self) -> None:
+        """Nothing is ever waited for."""
 
     def close(self) -> None:
         for log in self._open.values():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
 from penstock.broker.http import HttpError, HttpServer, Request, Response, json_response, text_response
-from penstock.supervisor.layout import format_address
 from penstock.supervisor.view import Cursor
 
 HOME: Final = """\
@@ -30,7 +28,7 @@ class Endpoint:
         self,
         status: Callable[[], dict[str, Any]],
         log: Callable[[Cursor], dict[str, Any]],
-        not_running: Callable[[], dict[int, str]],
+        not_running: Callable[[], dict[str, str]],
     ) -> None:
         self._status = status
         self._log = log
@@ -62,8 +60,8 @@ class Endpoint:
         missing = self._not_running()
         if not missing:
             return json_response({"status": "success"})
-        nodes = ", ".join(f"node {node_id} is {phase}" for node_id, phase in sorted(missing.items()))
-        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"not all nodes serve: {nodes}")
+        listed = ", ".join(f"{label} is {phase}" for label, phase in sorted(missing.items()))
+        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"not all nodes serve: {listed}")
 
 
 def read_cursor(text: str) -> Cursor:
@@ -71,16 +69,3 @@ def read_cursor(text: str) -> Cursor:
         return Cursor.parse(text) if text else Cursor()
     except ValueError as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, f"where to go on: {error}") from error
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A bound socket, or an OSError that names the address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family)
-    except OSError as error:
-        # Python adds the address to the text in a way of its own.
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(error.errno, f"cannot listen on {format_address(host, port)}: {reason}") from error
-    listening.setblocking(False)
-    return listening

@@ -12,6 +12,9 @@
       pid               the process that was last started for it
       log               what it said on stdout and stderr; log.1 is the one before
       data/             its own data folder
+    gateway/            the same for the gateway, without settings
+
+The folder of a node whose broker was decommissioned stays, and is nobody's business any more.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import Final
 from penstock.broker.node_status import is_alive, process_state, read_json, write_json
 from penstock.supervisor.errors import SupervisorError
 from penstock.supervisor.layout import ClusterLayout, layout_as_json, layout_from_json
+from penstock.supervisor.services import GatewayOptions
 
 CLUSTER: Final = "cluster.json"
 SUPERVISOR: Final = "supervisor.json"
@@ -45,6 +49,7 @@ class SupervisorStatus:
     host: str
     http_port: int | None
     http: str | None
+    gateway: GatewayOptions | None = None
 
     @property
     def is_alive(self) -> bool:
@@ -91,6 +96,9 @@ class ClusterFolder:
 
     def node(self, node_id: int) -> NodeFolder:
         return NodeFolder(self.path / f"node-{node_id}")
+
+    def service(self, name: str) -> NodeFolder:
+        return NodeFolder(self.path / name)
 
     @property
     def events(self) -> Path:
@@ -148,7 +156,7 @@ class ClusterFolder:
         if told is None:
             return None
         try:
-            port, http = told["http_port"], told["http"]
+            port, http, gateway = told["http_port"], told["http"], told["gateway"]
             return SupervisorStatus(
                 int(told["pid"]),
                 int(told["process_started"]),
@@ -156,13 +164,22 @@ class ClusterFolder:
                 str(told["host"]),
                 None if port is None else int(port),
                 None if http is None else str(http),
+                None if gateway is None else GatewayOptions.from_json(gateway),
             )
         except (KeyError, TypeError, ValueError):
             return None
 
-    def write_supervisor(self, state: str, *, host: str, http_port: int | None, http: str | None) -> None:
+    def write_supervisor(
+        self,
+        state: str,
+        *,
+        host: str,
+        http_port: int | None,
+        http: str | None,
+        gateway: GatewayOptions | None,
+    ) -> None:
         """Say that this process is the supervisor."""
         own = process_state(os.getpid())
         assert own is not None, "this process lives"
-        status = SupervisorStatus(os.getpid(), own.started, state, host, http_port, http)
+        status = SupervisorStatus(os.getpid(), own.started, state, host, http_port, http, gateway)
         write_json(self.path / SUPERVISOR, asdict(status))

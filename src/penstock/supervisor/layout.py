@@ -1,7 +1,9 @@
 """Which nodes a local cluster has, and where they listen: pure.
 
 A layout is decided once, when the cluster is made, and recorded in `cluster.json`. Later starts may add
-brokers and move the whole cluster to other ports; they never take a node away, because it holds data.
+brokers and move the whole cluster to other ports; they never take a node away, because it holds data. A
+broker goes by being decommissioned alone, when the cluster has moved all that it held; its id is not used
+again.
 
 Brokers have the ids 1, 2, 3, … Without dedicated controllers the first three of them are controllers too, or
 the first if there are fewer than three. Dedicated controllers have the ids 1001, 1002, …
@@ -9,10 +11,11 @@ the first if there are fewer than three. Dedicated controllers have the ids 1001
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from penstock.listening import format_address
 from penstock.supervisor.errors import SupervisorError
 
 BROKER: Final = "broker"
@@ -23,6 +26,9 @@ COMBINED_CONTROLLERS: Final = 3
 PORT_MAX: Final = 65_535
 LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not listened on
 """Where a node that listens on all addresses is reached from its own machine."""
+
+Name = int | str
+"""The id of a node, or what a service is called, see services.py."""
 
 PickPorts = Callable[[int, Collection[int]], list[int]]
 """That many free ports, none of them among the given ones."""
@@ -52,6 +58,19 @@ class NodeSpec:
 class ClusterLayout:
     cluster_id: str
     nodes: tuple[NodeSpec, ...]
+    decommissioned: tuple[int, ...] = ()
+    """Ids of nodes that were brokers and are no more part of it."""
+
+    def node(self, node_id: int) -> NodeSpec:
+        return next(node for node in self.nodes if node.id == node_id)
+
+    def without_broker(self, node_id: int) -> ClusterLayout:
+        """After that broker was decommissioned. Who is a controller, too, stays that."""
+        node = self.node(node_id)
+        others = tuple(each for each in self.nodes if each is not node)
+        if node.is_controller:
+            return replace(self, nodes=in_order((*others, replace(node, roles=(CONTROLLER,)))))
+        return replace(self, nodes=others, decommissioned=(*self.decommissioned, node_id))
 
     @property
     def brokers(self) -> list[NodeSpec]:
@@ -94,8 +113,8 @@ class Wanted:
     port: int | None = None
 
 
-def format_address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def in_order(nodes: Iterable[NodeSpec]) -> tuple[NodeSpec, ...]:
+    return tuple(sorted(nodes, key=lambda node: node.id))
 
 
 def new_layout(cluster_id: str, wanted: Wanted, *, host: str, port: int, pick: PickPorts) -> ClusterLayout:
@@ -153,27 +172,36 @@ def relocated(layout: ClusterLayout, wanted: Wanted) -> ClusterLayout:
     host = wanted.host or layout.nodes[0].host
     nodes = [replace(node, host=host) for node in layout.nodes]
     if wanted.port:
-        ports = iter(broker_ports(len(layout.brokers), wanted.port, lambda _count, _taken: []))
-        nodes = [replace(node, port=next(ports)) if node.is_broker else node for node in nodes]
+        ports = broker_ports(last_broker_id(layout), wanted.port, lambda _count, _taken: [])
+        nodes = [
+            replace(node, port=ports[node.id - 1]) if node.id < FIRST_DEDICATED_ID else node for node in nodes
+        ]
     return replace(layout, nodes=tuple(nodes))
 
 
+def last_broker_id(layout: ClusterLayout) -> int:
+    """The highest that was ever given to a broker."""
+    given = [node.id for node in layout.nodes if node.id < FIRST_DEDICATED_ID]
+    return max((*given, *layout.decommissioned))
+
+
 def grown(layout: ClusterLayout, brokers: int, pick: PickPorts) -> ClusterLayout:
-    """With brokers added after the last one, on the ports after its port where these are consecutive."""
-    held = layout.brokers
-    count = brokers - len(held)
+    """With brokers added after the last one, on the ports that follow from their ids where all others are."""
+    count = brokers - len(layout.brokers)
     if count == 0:
         return layout
-    first, last = held[0], held[-1]
-    if last.port - first.port == len(held) - 1 and first.port + brokers - 1 <= PORT_MAX:
-        ports = broker_ports(brokers, first.port, pick)[len(held) :]
-    else:
-        ports = pick(count, [node.port for node in layout.nodes])
-    taken = {node.port for node in layout.dedicated}
-    if taken & set(ports):
-        ports = pick(count, [node.port for node in layout.nodes])
-    added = [NodeSpec(last.id + 1 + index, (BROKER,), last.host, each) for index, each in enumerate(ports)]
-    return replace(layout, nodes=(*held, *added, *layout.dedicated))
+    first = last_broker_id(layout) + 1
+    ids = range(first, first + count)
+    if ids[-1] > BROKERS_MAX:
+        raise SupervisorError(f"--brokers: more than {BROKERS_MAX} on one machine")
+    taken = {node.port for node in layout.nodes}
+    distances = {node.port - node.id for node in layout.brokers}
+    ports = [min(distances) + node_id for node_id in ids]
+    if len(distances) > 1 or ports[-1] > PORT_MAX or taken & set(ports):
+        ports = pick(count, taken)
+    host = layout.brokers[-1].host
+    added = [NodeSpec(node_id, (BROKER,), host, port) for node_id, port in zip(ids, ports, strict=True)]
+    return replace(layout, nodes=in_order((*layout.nodes, *added)))
 
 
 def layout_as_json(layout: ClusterLayout) -> dict[str, Any]:
@@ -183,6 +211,7 @@ def layout_as_json(layout: ClusterLayout) -> dict[str, Any]:
             {"id": node.id, "roles": list(node.roles), "host": node.host, "port": node.port}
             for node in layout.nodes
         ],
+        **({"decommissioned": list(layout.decommissioned)} if layout.decommissioned else {}),
     }
 
 
@@ -193,7 +222,8 @@ def layout_from_json(value: Mapping[str, Any]) -> ClusterLayout:
             NodeSpec(int(node["id"]), tuple(map(str, node["roles"])), str(node["host"]), int(node["port"]))
             for node in value["nodes"]
         )
-        layout = ClusterLayout(str(value["cluster_id"]), nodes)
+        gone = tuple(map(int, value.get("decommissioned", ())))
+        layout = ClusterLayout(str(value["cluster_id"]), nodes, gone)
     except (KeyError, TypeError) as error:
         raise ValueError("a field is missing or of the wrong type") from error
     if len({node.id for node in nodes}) != len(nodes):

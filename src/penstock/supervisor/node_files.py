@@ -19,6 +19,7 @@ def write_node_files(folder: ClusterFolder, layout: ClusterLayout, shared: Mappi
         path = folder.node(node.id).settings
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name("node.toml.tmp")
+        temporary.touch(mode=0o600)  # the address of a database may hold a password
         temporary.write_text(toml(node_table(folder, layout, node, shared)), encoding="utf-8")
         temporary.replace(path)
 

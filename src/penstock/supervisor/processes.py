@@ -1,7 +1,7 @@
-"""A node as a process: a child of this supervisor, or one that an earlier supervisor started.
+"""A node or a service as a process: a child of this supervisor, or one that an earlier supervisor started.
 
-Nodes outlive their supervisor. So they have a session of their own, and write to a file and not to a pipe
-that would end with it; whether a node serves is seen from its `node.json`.
+They outlive their supervisor. So they have a session of their own, and write to a file and not to a pipe that
+would end with it; whether one serves is seen from its `node.json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.broker.node_status import ProcessState, process_state
 
 if TYPE_CHECKING:
     from penstock.supervisor.folder import NodeFolder
-    from penstock.supervisor.layout import NodeSpec
+    from penstock.supervisor.layout import Name
 
 LOG_BYTES_MAX: Final = 10 * 1024 * 1024
 TAIL_BYTES: Final = 4_096
@@ -40,9 +40,10 @@ class Ending(NamedTuple):
         return self.code is not None and self.code > 0
 
 
-class NodeProcess:
-    def __init__(self, spec: NodeSpec, folder: NodeFolder, command: Sequence[str]) -> None:
-        self.spec = spec
+class SupervisedProcess:
+    def __init__(self, name: Name, folder: NodeFolder, command: Sequence[str]) -> None:
+        self.name = name
+        self.label = f"node {name}" if isinstance(name, int) else f"the {name}"
         self.pid: int | None = None
         self.http: str | None = None
         """Its admin endpoint, once it serves."""
@@ -71,7 +72,7 @@ class NodeProcess:
         with path.open("ab") as output:
             self._log_start = output.tell()
             self._child = subprocess.Popen(  # noqa: S603 - this interpreter and this package
-                [*self._command, str(self._folder.settings)],
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -82,7 +83,7 @@ class NodeProcess:
         try:
             self._folder.write_pid(self._child.pid)
         except OSError as error:  # it runs, and once it serves it is found without that file
-            log.warning("the pid of node %s cannot be written: %s", self.spec.id, error)
+            log.warning("the pid of %s cannot be written: %s", self.label, error)
 
     def state(self) -> ProcessState | None:
         return process_state(self.pid) if self.pid is not None else None
@@ -93,6 +94,10 @@ class NodeProcess:
             return False
         self.http = status.http
         return True
+
+    def is_decommissioned(self) -> bool:
+        """Whether the cluster has let its broker go for good."""
+        return node_status.is_decommissioned(self._folder.data)
 
     def ending(self) -> Ending | None:
         """How the process ended; None while it runs. After an answer there is no process any more."""

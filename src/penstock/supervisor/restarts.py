@@ -1,4 +1,4 @@
-"""When to start which node again: pure.
+"""When to start which process again: pure.
 
 A node that ends is started again after a delay. The delay is short after a node that has served for a while,
 so that a crash costs little, and doubles with every end that follows too soon, so that a node which cannot
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from penstock.supervisor.layout import Name
 
 
 class Phase(StrEnum):
@@ -46,43 +48,46 @@ class _Watched:
 
 
 class Restarts:
-    """The nodes of a cluster as its supervisor sees them. Times are seconds of one monotonic clock."""
+    """Nodes and services as their supervisor sees them. Times are seconds of one monotonic clock."""
 
-    def __init__(self, node_ids: Iterable[int], now: float, back_off: BackOff | None = None) -> None:
+    def __init__(self, names: Iterable[Name], now: float, back_off: BackOff | None = None) -> None:
         self._back_off = back_off or BackOff()
-        self._nodes = {node_id: _Watched(Phase.DOWN, now, start_at=now) for node_id in node_ids}
+        self._nodes = {name: _Watched(Phase.DOWN, now, start_at=now) for name in names}
 
-    def phase(self, node_id: int) -> Phase:
-        return self._nodes[node_id].phase
+    def phase(self, name: Name) -> Phase:
+        return self._nodes[name].phase
 
-    def due(self, now: float) -> list[int]:
+    def due(self, now: float) -> list[Name]:
         """Who is to be started now."""
         return [
-            node_id
-            for node_id, node in self._nodes.items()
-            if node.phase is Phase.DOWN and node.start_at <= now
+            name for name, node in self._nodes.items() if node.phase is Phase.DOWN and node.start_at <= now
         ]
 
-    def started(self, node_id: int, now: float) -> None:
-        node = self._nodes[node_id]
+    def started(self, name: Name, now: float) -> None:
+        node = self._nodes[name]
         assert node.phase is Phase.DOWN, "a node is one process"
         node.phase, node.since = Phase.STARTING, now
 
-    def ready(self, node_id: int, now: float) -> None:
-        node = self._nodes[node_id]
+    def ready(self, name: Name, now: float) -> None:
+        node = self._nodes[name]
         assert node.phase is Phase.STARTING
         node.phase, node.since = Phase.RUNNING, now
 
-    def ended(self, node_id: int, now: float) -> float:
+    def ended(self, name: Name, now: float) -> float:
         """How long until it is started again."""
-        node = self._nodes[node_id]
+        node = self._nodes[name]
         was_well = node.phase is Phase.RUNNING and now - node.since >= self._back_off.settled_s
         node.ends = 1 if was_well else node.ends + 1
         delay = self._back_off.delay(node.ends)
         node.phase, node.since, node.start_at = Phase.DOWN, now, now + delay
         return delay
 
-    def not_running(self) -> dict[int, Phase]:
-        return {
-            node_id: node.phase for node_id, node in self._nodes.items() if node.phase is not Phase.RUNNING
-        }
+    def add(self, name: Name, now: float) -> None:
+        self._nodes[name] = _Watched(Phase.DOWN, now, start_at=now)
+
+    def forget(self, name: Name) -> None:
+        """It is not to be started any more."""
+        del self._nodes[name]
+
+    def not_running(self) -> dict[Name, Phase]:
+        return {name: node.phase for name, node in self._nodes.items() if node.phase is not Phase.RUNNING}

@@ -19,6 +19,7 @@ from penstock.supervisor.errors import SupervisorError
 from penstock.supervisor.folder import ClusterFolder
 from penstock.supervisor.layout import ClusterLayout, Wanted, new_layout, reconcile
 from penstock.supervisor.node_files import write_node_files
+from penstock.supervisor.services import GatewayOptions
 from penstock.supervisor.supervisor import HttpAddress, OnReady, Supervisor
 
 NODE_COMMAND: Final = (sys.executable, "-m", "penstock", "broker", "--config")
@@ -29,6 +30,7 @@ NODE_COMMAND: Final = (sys.executable, "-m", "penstock", "broker", "--config")
 FIRST_PORT: Final = 20_000
 LAST_PORT: Final = 32_000
 TRIES_MAX: Final = 1_000
+LOOPBACK_HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,9 @@ class ClusterOptions:
     """Where nothing is recorded and nothing was said."""
     port: int
     http_port: int | None
+    has_gateway: bool = False
+    """Then the port is the gateway's, and the supervisor itself listens on another one."""
+    token_file: Path | None = None
     shared: Mapping[str, Any] = field(default_factory=dict)
     """What all nodes are told, by the keys of a node's file."""
 
@@ -51,8 +56,8 @@ def run_cluster(options: ClusterOptions, on_ready: OnReady, command: Sequence[st
         layout = decide_layout(folder, options)
         folder.write_layout(layout)
         write_node_files(folder, layout, options.shared)
-        http = HttpAddress(host=layout.nodes[0].host, port=options.http_port)
-        asyncio.run(supervise(folder, layout, http, command, on_ready, is_successor=False))
+        http, gateway = decide_addresses(layout, options)
+        asyncio.run(supervise(folder, layout, http, gateway, command, on_ready, is_successor=False))
     finally:
         folder.release()
 
@@ -68,7 +73,7 @@ def run_successor(data: Path, on_ready: OnReady, command: Sequence[str] = NODE_C
         if layout is None or before is None:
             raise SupervisorError(f"{folder.path} tells of no supervisor to take over from")
         http = HttpAddress(host=before.host, port=before.http_port)
-        asyncio.run(supervise(folder, layout, http, command, on_ready, is_successor=True))
+        asyncio.run(supervise(folder, layout, http, before.gateway, command, on_ready, is_successor=True))
     finally:
         folder.release()
 
@@ -77,6 +82,7 @@ async def supervise(
     folder: ClusterFolder,
     layout: ClusterLayout,
     http: HttpAddress,
+    gateway: GatewayOptions | None,
     command: Sequence[str],
     on_ready: OnReady,
     *,
@@ -85,7 +91,28 @@ async def supervise(
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
-    await Supervisor(folder, layout, http, command, is_successor=is_successor).run(on_ready)
+    supervisor = Supervisor(folder, layout, http, command, gateway=gateway, is_successor=is_successor)
+    await supervisor.run(on_ready)
+
+
+def decide_addresses(
+    layout: ClusterLayout, options: ClusterOptions
+) -> tuple[HttpAddress, GatewayOptions | None]:
+    """Where the supervisor listens, and where the gateway does, if there is one."""
+    host = layout.nodes[0].host
+    if options.http_port is None or not options.has_gateway:
+        return HttpAddress(host=host, port=options.http_port), None
+    # Both must be found again after a restart, so neither is left to the system.
+    taken = {node.port for node in layout.nodes}
+    port = options.http_port or free_ports(LOOPBACK_HOST, 1, taken)[0]
+    (own,) = free_ports(LOOPBACK_HOST, 1, {*taken, port})
+    gateway = GatewayOptions(
+        # Without tokens it is for this machine only, wherever Kafka clients may come from.
+        host=host if options.token_file is not None else LOOPBACK_HOST,
+        port=port,
+        token_file=None if options.token_file is None else str(options.token_file.absolute()),
+    )
+    return HttpAddress(host=LOOPBACK_HOST, port=own), gateway
 
 
 def decide_layout(folder: ClusterFolder, options: ClusterOptions) -> ClusterLayout:

@@ -17,19 +17,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.supervisor.endpoint import Endpoint, bind
+from penstock.listening import bind, format_address
+from penstock.supervisor.endpoint import Endpoint
 from penstock.supervisor.errors import SupervisorError
 from penstock.supervisor.folder import RUNNING, STOPPING
 from penstock.supervisor.journal import Journal
-from penstock.supervisor.layout import format_address
 from penstock.supervisor.polling import Poller
-from penstock.supervisor.processes import Ending, NodeProcess
+from penstock.supervisor.processes import Ending, SupervisedProcess
 from penstock.supervisor.restarts import Phase, Restarts
+from penstock.supervisor.services import GATEWAY, GatewayOptions, gateway_command
 from penstock.supervisor.view import PAUSED, Cursor, Seen, cluster_status, merged_log
 
 if TYPE_CHECKING:
     from penstock.supervisor.folder import ClusterFolder
-    from penstock.supervisor.layout import ClusterLayout, NodeSpec
+    from penstock.supervisor.layout import ClusterLayout, Name
 
 OnReady = Callable[[str, str | None], None]
 """Called once with the brokers' addresses and the HTTP address when all nodes serve."""
@@ -62,17 +63,25 @@ class Supervisor:
         http: HttpAddress,
         command: Sequence[str],
         *,
+        gateway: GatewayOptions | None = None,
         is_successor: bool = False,
     ) -> None:
-        """`is_successor`: it takes over from one that died, and has nobody to complain to."""
+        """`command` runs a node, given the path of its file. `is_successor`: it takes over from one that
+        died, and has nobody to complain to."""
         self._folder = folder
         self._layout = layout
         self._http = http
         self._url: str | None = None
         self._is_successor = is_successor
         self._loop = asyncio.get_running_loop()
-        self._nodes = {node.id: NodeProcess(node, folder.node(node.id), command) for node in layout.nodes}
-        self._restarts = Restarts(self._nodes, self._loop.time())
+        self._gateway = gateway
+        self._processes: dict[Name, SupervisedProcess] = {
+            node.id: SupervisedProcess(
+                node.id, folder.node(node.id), [*command, str(folder.node(node.id).settings)]
+            )
+            for node in layout.nodes
+        }
+        self._restarts = Restarts(self._processes, self._loop.time())
         self._journal = Journal(folder.events)
         self._poller = Poller(layout.cluster_id, self._endpoints)
         self._endpoint = Endpoint(self._status, self._log, self._not_running)
@@ -91,6 +100,7 @@ class Supervisor:
         self._loop.add_signal_handler(signal.SIGCHLD, self._wake.set)
         if not self._is_successor:
             await self._listen()
+        self._add_gateway()
         self._write_status(RUNNING)
         self._tell("supervisor_started", f"the supervisor started as process {os.getpid()}")
         polling = asyncio.create_task(self._poller.run())
@@ -109,6 +119,16 @@ class Supervisor:
         self._stop.set()
         self._wake.set()
 
+    def _add_gateway(self) -> None:
+        """Once it is known where this supervisor listens, or will."""
+        if self._gateway is None:
+            return
+        assert self._http.port, "who asks the gateway has to be answered"
+        admin_url = f"http://{format_address(self._http.host, self._http.port)}"
+        command = gateway_command(self._gateway, self._folder, self._layout, admin_url)
+        self._processes[GATEWAY] = SupervisedProcess(GATEWAY, self._folder.service(GATEWAY), command)
+        self._restarts.add(GATEWAY, self._loop.time())
+
     # Watching
 
     async def _watch(self, on_ready: OnReady, polling: asyncio.Task[None]) -> None:
@@ -117,51 +137,79 @@ class Supervisor:
             self._wake.clear()
             if polling.done():
                 polling.result()  # a fault in it is one of the supervisor, and ends it
-            for node in self._nodes.values():
-                self._look_at(node, may_refuse=not was_ready and not self._is_successor)
+            for process in list(self._processes.values()):
+                self._look_at(process, may_refuse=not was_ready and not self._is_successor)
             self._start_due()
             if self._http.port is not None and self._url is None and self._loop.time() >= self._bind_at:
                 await self._listen_again()
             if not was_ready and not self._restarts.not_running():
                 was_ready = True
                 await self._poller.refresh()  # whoever waits for that line may ask at once
-                on_ready(self._layout.kafka, self._url)
+                on_ready(self._layout.kafka, self._gateway.url if self._gateway else self._url)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)
 
-    def _look_at(self, node: NodeProcess, *, may_refuse: bool) -> None:
+    def _look_at(self, process: SupervisedProcess, *, may_refuse: bool) -> None:
         now = self._loop.time()
-        ending = node.ending()
+        name = process.name
+        ending = process.ending()
+        if isinstance(name, int) and process.is_decommissioned() and self._left(name, process):
+            return
         if ending is not None:
             if may_refuse and ending.refused:
-                raise SupervisorError(f"node {node.spec.id} did not start: {ending.cause}")
-            self._ended(node.spec, ending, self._restarts.ended(node.spec.id, now))
-        elif self._restarts.phase(node.spec.id) is Phase.STARTING and node.is_ready():
-            self._restarts.ready(node.spec.id, now)
-            self._tell("node_ready", f"node {node.spec.id} serves", nodes=(node.spec.id,))
+                raise SupervisorError(f"{process.label} did not start: {ending.cause}")
+            self._ended(process, ending, self._restarts.ended(name, now))
+        elif self._restarts.phase(name) is Phase.STARTING and process.is_ready():
+            self._restarts.ready(name, now)
+            self._tell_of(process, "ready", "serves")
 
-    def _ended(self, node: NodeSpec, ending: Ending, delay: float) -> None:
-        log.warning("node %s ended (%s); it is started again in %.1f s", node.id, ending.cause, delay)
-        self._tell("node_ended", f"node {node.id} ended", cause=ending.cause, nodes=(node.id,))
+    def _left(self, node_id: int, process: SupervisedProcess) -> bool:
+        """Its broker is out of the cluster: whether the node is, too. With both roles it goes on."""
+        spec = self._layout.node(node_id)
+        if not spec.is_broker or (process.pid is not None and not spec.is_controller):
+            return False  # it is no broker any more, or about to end
+        layout = self._layout.without_broker(spec.id)
+        try:
+            self._folder.write_layout(layout)
+        except OSError as error:  # tried again at the next look; started meanwhile, the node refuses itself
+            log.warning("that broker %s was decommissioned cannot be written: %s", spec.id, error)
+            return False
+        self._layout = layout
+        text = f"broker {spec.id} was decommissioned"
+        if spec.is_controller:
+            self._tell("node_retired", f"{text}; node {spec.id} is a controller only", nodes=(spec.id,))
+            return False
+        del self._processes[spec.id]
+        self._restarts.forget(spec.id)
+        self._tell("node_retired", f"{text} and is not started any more", nodes=(spec.id,))
+        return True
+
+    def _ended(self, process: SupervisedProcess, ending: Ending, delay: float) -> None:
+        log.warning("%s ended (%s); it is started again in %.1f s", process.label, ending.cause, delay)
+        self._tell_of(process, "ended", "ended", cause=ending.cause)
 
     def _start_due(self) -> None:
-        for node_id in self._restarts.due(self._loop.time()):
-            node = self._nodes[node_id]
-            self._restarts.started(node_id, self._loop.time())
-            if node.adopt():
-                text = f"node {node_id} runs already as process {node.pid}"
-                self._tell("node_adopted", text, nodes=(node_id,))
+        for name in self._restarts.due(self._loop.time()):
+            process = self._processes[name]
+            self._restarts.started(name, self._loop.time())
+            if process.adopt():
+                self._tell_of(process, "adopted", f"runs already as process {process.pid}")
                 continue
             try:
-                node.start()
+                process.start()
             except OSError as error:
                 ending = Ending(None, f"it could not be started: {error}")
-                self._ended(node.spec, ending, self._restarts.ended(node_id, self._loop.time()))
+                self._ended(process, ending, self._restarts.ended(name, self._loop.time()))
             else:
-                text = f"node {node_id} started as process {node.pid}"
-                self._tell("node_started", text, nodes=(node_id,))
+                self._tell_of(process, "started", f"started as process {process.pid}")
 
     # Telling
+
+    def _tell_of(self, process: SupervisedProcess, kind: str, what: str, cause: str | None = None) -> None:
+        is_node = isinstance(process.name, int)
+        nodes = (process.name,) if isinstance(process.name, int) else ()
+        kind = f"node_{kind}" if is_node else f"{process.name}_{kind}"
+        self._tell(kind, f"{process.label} {what}", cause=cause, nodes=nodes)
 
     def _tell(self, kind: str, text: str, *, cause: str | None = None, nodes: tuple[int, ...] = ()) -> None:
         try:
@@ -170,28 +218,33 @@ class Supervisor:
             log.warning("the cluster log cannot be written: %s", error)
 
     def _endpoints(self) -> dict[int, str]:
-        return {node_id: node.http for node_id, node in self._nodes.items() if node.http is not None}
+        return {
+            name: process.http
+            for name, process in self._processes.items()
+            if isinstance(name, int) and process.http is not None
+        }
 
     def _status(self) -> dict[str, Any]:
         self._poller.watched()
-        processes = {node_id: self._seen(node) for node_id, node in self._nodes.items()}
-        return cluster_status(
-            self._layout, processes, self._poller.answers, {NAME: Seen(os.getpid(), RUNNING)}
-        )
+        seen = {name: self._seen(process) for name, process in self._processes.items()}
+        nodes = {name: each for name, each in seen.items() if isinstance(name, int)}
+        services = {name: each for name, each in seen.items() if isinstance(name, str)}
+        services[NAME] = Seen(os.getpid(), RUNNING)
+        return cluster_status(self._layout, nodes, self._poller.answers, services)
 
-    def _seen(self, node: NodeProcess) -> Seen:
-        state = node.state()
+    def _seen(self, process: SupervisedProcess) -> Seen:
+        state = process.state()
         if state is not None and state.paused:
-            return Seen(node.pid, PAUSED)
-        phase = self._restarts.phase(node.spec.id)
-        return Seen(node.pid, phase if state is not None else Phase.DOWN)
+            return Seen(process.pid, PAUSED)
+        phase = self._restarts.phase(process.name)
+        return Seen(process.pid, phase if state is not None else Phase.DOWN)
 
     def _log(self, after: Cursor) -> dict[str, Any]:
         self._poller.watched()
         return merged_log(self._poller.events, self._journal.events, after)
 
-    def _not_running(self) -> dict[int, str]:
-        return dict(self._restarts.not_running())
+    def _not_running(self) -> dict[str, str]:
+        return {self._processes[name].label: phase for name, phase in self._restarts.not_running().items()}
 
     async def _listen(self) -> None:
         if self._http.port is None:
@@ -213,7 +266,9 @@ class Supervisor:
             self._write_status(RUNNING)
 
     def _write_status(self, state: str) -> None:
-        self._folder.write_supervisor(state, host=self._http.host, http_port=self._http.port, http=self._url)
+        self._folder.write_supervisor(
+            state, host=self._http.host, http_port=self._http.port, http=self._url, gateway=self._gateway
+        )
 
     # Stopping
 
@@ -223,21 +278,23 @@ class Supervisor:
         except OSError as error:
             log.warning("that the cluster stops cannot be written: %s", error)
         self._tell("cluster_stopping", "the supervisor stops all nodes")
-        for group in self._layout.stop_order:
-            await self._stop_group([self._nodes[spec.id] for spec in group])
+        groups: list[list[Name]] = [[name for name in self._processes if isinstance(name, str)]]
+        groups += [[spec.id for spec in group] for group in self._layout.stop_order]
+        for group in groups:
+            await self._stop_group([self._processes[name] for name in group])
 
-    async def _stop_group(self, nodes: Iterable[NodeProcess]) -> None:
-        left = [node for node in nodes if node.pid is not None]
-        for node in left:
-            node.signal(signal.SIGTERM)
-            node.signal(signal.SIGCONT)  # one that is paused would not hear it
+    async def _stop_group(self, processes: Iterable[SupervisedProcess]) -> None:
+        left = [process for process in processes if process.pid is not None]
+        for process in left:
+            process.signal(signal.SIGTERM)
+            process.signal(signal.SIGCONT)  # one that is paused would not hear it
         deadline = self._loop.time() + STOP_S_MAX
-        while left := [node for node in left if node.ending() is None]:
+        while left := [process for process in left if process.ending() is None]:
             if self._loop.time() >= deadline:
                 deadline = float("inf")
-                for node in left:
-                    log.warning("node %s did not stop within %.0f s and is killed", node.spec.id, STOP_S_MAX)
-                    node.signal(signal.SIGKILL)
+                for process in left:
+                    log.warning("%s did not stop within %.0f s and is killed", process.label, STOP_S_MAX)
+                    process.signal(signal.SIGKILL)
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)

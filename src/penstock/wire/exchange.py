@@ -36,13 +36,13 @@ class Exchange:
         self._read = entity_reader(response_type)
         self._is_flexible: bool = self._request_type.__flexible__
 
-    def request(self, correlation_id: int, client_id: str, body: Body) -> bytes:
-        """A whole frame."""
-        buffer = io.BytesIO()
-        self._write(buffer, lower(body, self._request_type, self._names))
-        return frame_of(
-            self.api_key, self.version, correlation_id, client_id, self._is_flexible, buffer.getvalue()
-        )
+    def request(self, correlation_id: int, client_id: str, body: Body | bytes) -> bytes:
+        """A whole frame; as bytes the body is one that was encoded by hand."""
+        if not isinstance(body, bytes):
+            buffer = io.BytesIO()
+            self._write(buffer, lower(body, self._request_type, self._names))
+            body = buffer.getvalue()
+        return frame_of(self.api_key, self.version, correlation_id, client_id, self._is_flexible, body)
 
     def response(self, frame: bytes | memoryview) -> Any:
         """The body of an answer; `frame` is without its length."""

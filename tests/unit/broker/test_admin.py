@@ -59,7 +59,7 @@ def make_broker(
                 events=[Published(4, 1_000, ClusterEvent(EventKind.TOPIC_CREATED, "topic t"))]
             ),
         ),
-        lifecycle=SimpleNamespace(is_fenced=is_fenced),
+        lifecycle=SimpleNamespace(is_fenced=is_fenced, is_decommissioned=False),
         partitions=Partitions([partition]),
         metrics=Metrics(bytes_in=10, bytes_out=20, requests=Counter({0: 3, 99: 1}), flushes=4),
         registry=[SimpleNamespace(key=0, function=SimpleNamespace(__name__="produce"))],

@@ -19,7 +19,7 @@ from penstock.broker.http import (
     parse_head,
     text_response,
 )
-from penstock.broker.server import bind
+from penstock.listening import bind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

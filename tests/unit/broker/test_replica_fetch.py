@@ -73,8 +73,13 @@ def asking(
 
 async def fetch(client: InProcess, body: dict[str, Any]) -> Any:
     """What is answered for the only partition."""
-    (topic,) = (await client.ask(FETCH, 17, body)).responses
-    assert topic.topic_id == body["topics"][0]["topic_id"]
+    responses = (await client.ask(FETCH, 17, body)).responses
+    assert responses[0].topic_id == body["topics"][0]["topic_id"]
+    return only(responses)
+
+
+def only(responses: Any) -> Any:
+    (topic,) = responses
     (found,) = topic.partitions
     return found
 
@@ -153,20 +158,28 @@ def test_a_partition_that_another_leads() -> None:
 def test_a_fetch_waits_for_news() -> None:
     async def work(client: InProcess) -> None:
         partition = await create(client)
-        quiet = asking(partition.topic_id, 0, last_epoch=-1, max_wait=LONG)
-        await fetch(client, quiet | {"max_wait": AT_ONCE})  # the first is told how things are
-        waiting = asyncio.create_task(fetch(client, quiet))
+        begin = asking(partition.topic_id, 0, last_epoch=-1, max_wait=LONG, session_epoch=0)
+        session_id = (await client.ask(FETCH, 17, begin)).session_id  # the first is told how things are
+
+        def going_on(epoch: int, offset: int | None = None) -> asyncio.Task[Any]:
+            body = asking(partition.topic_id, offset or 0, max_wait=LONG)
+            if offset is None:
+                body["topics"] = []
+            body |= {"session_id": session_id, "session_epoch": epoch}
+            return asyncio.create_task(client.ask(FETCH, 17, body))
+
+        waiting = going_on(1)
         await asyncio.sleep(0.01)
         assert not waiting.done()
         await append(partition)
-        assert (await waiting).records
-        found = await fetch(client, asking(partition.topic_id, 1, max_wait=LONG))
+        assert only((await waiting).responses).records
+        found = only((await going_on(2, 1)).responses)
         assert found.high_watermark == 1, "a higher high watermark is news"
-        waiting = asyncio.create_task(fetch(client, asking(partition.topic_id, 1, max_wait=LONG)))
+        waiting = going_on(3)
         await asyncio.sleep(0.01)
         assert not waiting.done()
         begin_epoch(partition, 3)
-        assert (await waiting).error_code is ErrorCode.fenced_leader_epoch
+        assert only((await waiting).responses).error_code is ErrorCode.fenced_leader_epoch
 
     with_broker(work)
 

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from kio.schema.fetch.v17.request import FetchRequest
 from kio.schema.fetch.v17.response import FetchResponse
 from kio.serial import entity_reader
 
+from penstock.broker import replica_fetcher
 from penstock.broker.metrics import Metrics
 from penstock.broker.partition import Partition, Surroundings
-from penstock.broker.replica_fetcher import ReplicaFetchers
+from penstock.broker.replica_fetcher import RETRY_S, ReplicaFetchers
+from penstock.broker.replica_wire import read_fetch
 from penstock.broker.writers import WriterThreads
 from penstock.config import ClusterLimits
 from penstock.metadata.configs import effective_topic_config
 from penstock.metadata.image import PartitionImage
 from penstock.peers.connection import PeerDownError
-from penstock.replication.replica_fetch import ReplicaFetch, maybe_refuse
+from penstock.replication.divergence import LogEnd
+from penstock.replication.fetch_session import LeaderSession
+from penstock.replication.replica_fetch import ReplicaAnswer, ReplicaFetch, maybe_refuse
 from penstock.storage import LogConfig, MemoryStorage, PartitionLog
 from penstock.types import ErrorCode, TopicPartition
 from penstock.wire.batch import read_header
@@ -32,6 +39,7 @@ ME, LEADER = 1, 2
 TOPIC_ID = uuid.UUID(int=7)
 ALL = 1 << 62
 READ = entity_reader(FetchResponse)
+READ_REQUEST = entity_reader(FetchRequest)
 
 
 def new_log() -> PartitionLog:
@@ -49,7 +57,7 @@ def content(log: PartitionLog) -> bytes:
 
 
 class Leader:
-    """Broker 2, in the place of all peers. Leads every partition in `epoch`, with one log."""
+    """Broker 2, in the place of all peers: leads every partition in `epoch`, with one log. No sessions."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -58,30 +66,28 @@ class Leader:
         self.high_watermark = 0
         self.is_down = False
         self.error = ErrorCode.none
-        self.asked: list[dict[str, Any]] = []
+        self.asked: list[FetchRequest] = []
 
-    async def ask(self, node_id: int, _lane: object, key: int, version: int, body: Any, **_: float) -> Any:
+    async def ask(self, node_id: int, _lane: object, key: int, version: int, body: bytes, **_: float) -> Any:
         assert (node_id, key, version) == (LEADER, 1, 17)
-        self.asked.append(body)
+        request = read_asked(body)
+        self.asked.append(request)
         await asyncio.sleep(0.002)
         if self.is_down:
             raise PeerDownError("connection refused")
         topics = [
-            (topic["topic_id"], [self._answer(each) for each in topic["partitions"]])
-            for topic in body["topics"]
+            (topic.topic_id or uuid.UUID(int=0), [self._answer(each) for each in topic.partitions])
+            for topic in request.topics
         ]
-        written = b"".join(map(bytes, write_response([] if self.error else topics, self.error)))
-        response, _ = READ(written, 0)
-        return response
+        return read_answer(write_response([] if self.error else topics, self.error))
 
     def _answer(self, asked: Any) -> ReplicaPartition:
-        index = asked["partition"]
         fetch = ReplicaFetch(
-            asked["current_leader_epoch"],
-            asked["fetch_offset"],
-            asked["last_fetched_epoch"],
-            asked["log_start_offset"],
+            asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch, asked.log_start_offset
         )
+        return self._answer_fetch(asked.partition, fetch)
+
+    def _answer_fetch(self, index: int, fetch: ReplicaFetch) -> ReplicaPartition:
         refused = maybe_refuse(self.epoch, self.log, self.high_watermark, fetch)
         if refused is not None:
             return ReplicaPartition(
@@ -89,6 +95,75 @@ class Leader:
             )
         records = self.log.read(fetch.offset, 1, end_offset=ALL)
         return ReplicaPartition(index, 0, self.high_watermark, self.log.log_start_offset, records=records)
+
+
+class SessionLeader(Leader):
+    """One that grants sessions. It never waits: all that it has is answered as soon as it is asked."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(epoch)
+        self.session: LeaderSession | None = None
+        self.sessions = 0
+        self.refused: dict[int, ErrorCode] = {}
+        """Partitions that it has an error for."""
+
+    async def ask(self, node_id: int, _lane: object, key: int, version: int, body: bytes, **_: float) -> Any:
+        assert (node_id, key, version) == (LEADER, 1, 17)
+        asked = read_asked(body)
+        self.asked.append(asked)
+        await asyncio.sleep(0.002)
+        request = read_fetch(asked)
+        if request.is_full:
+            self.sessions += 1
+            self.session = LeaderSession(self.sessions)
+        refusal = ErrorCode.fetch_session_id_not_found
+        if self.session is not None:
+            refusal = self.session.maybe_refuse(request) or ErrorCode.none
+        if self.session is None or refusal is not ErrorCode.none:
+            return read_answer(write_response([], refusal))
+        self.session.update(request)
+        answers = [
+            answer
+            for (_, index), fetch in tuple(self.session.fetches.items())
+            if (answer := self._maybe_answer(self.session, index, fetch)) is not None
+        ]
+        return read_answer(write_response([(TOPIC_ID, answers)], session_id=self.session.id))
+
+    def _maybe_answer(self, session: LeaderSession, index: int, fetch: ReplicaFetch) -> Any:
+        if index in self.refused:
+            found = ReplicaPartition(index, self.refused[index])
+        else:
+            found = self._answer_fetch(index, fetch)
+        diverging = None if found.diverging is None else LogEnd(*found.diverging)
+        answer = ReplicaAnswer(
+            ErrorCode(found.error_code),
+            found.high_watermark,
+            found.log_start_offset,
+            diverging,
+            has_records=len(found.records) > 0,
+        )
+        return found if session.is_news((TOPIC_ID, index), self.epoch, answer) else None
+
+    def named(self) -> list[tuple[list[int], list[int]]]:
+        """The partitions in each request: wanted and forgotten."""
+        return [
+            (
+                [each.partition for topic in asked.topics for each in topic.partitions],
+                [index for topic in asked.forgotten_topics_data for index in topic.partitions],
+            )
+            for asked in self.asked
+        ]
+
+
+def read_asked(body: bytes) -> FetchRequest:
+    request, size = READ_REQUEST(body, 0)
+    assert size == len(body), "bytes are left over"
+    return request
+
+
+def read_answer(buffers: list[Any]) -> Any:
+    response, _ = READ(b"".join(map(bytes, buffers)), 0)
+    return response
 
 
 class Follower:
@@ -119,9 +194,9 @@ def led(leader: int, epoch: int) -> PartitionImage:
     return PartitionImage(leader, epoch, replicas=(2, 1), isr=(2, 1), partition_epoch=epoch)
 
 
-def run(epoch: int, work: Callable[[Leader, Follower], Awaitable[None]]) -> None:
+def run(epoch: int, work: Callable[[Any, Follower], Awaitable[None]], kind: type[Leader] = Leader) -> None:
     async def all_of_it() -> None:
-        leader = Leader(epoch)
+        leader = kind(epoch)
         follower = Follower(leader)
         try:
             await work(leader, follower)
@@ -144,8 +219,8 @@ def test_a_follower_gets_what_the_leader_has_and_says_so() -> None:
         leader.high_watermark = 38
         await eventually(lambda: partition.high_watermark == 38)
         request = leader.asked[-1]
-        assert request["replica_state"] == {"replica_id": ME, "replica_epoch": 55}
-        assert request["topics"][0]["partitions"][0]["fetch_offset"] == 40, "which acknowledges it"
+        assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (ME, 55)
+        assert request.topics[0].partitions[0].fetch_offset == 40, "which acknowledges it"
 
     run(3, work)
 
@@ -165,7 +240,7 @@ def test_records_are_acknowledged_only_when_they_are_flushed() -> None:
         leader.ask = watched  # type: ignore[method-assign]
         follower.fetchers.assign([partition])
         await eventually(lambda: partition.log.flushed_end_offset == 10)
-        claimed = [body["topics"][0]["partitions"][0]["fetch_offset"] for body in leader.asked]
+        claimed = [request.topics[0].partitions[0].fetch_offset for request in leader.asked]
         assert claimed == flushed_before[: len(claimed)]
 
     run(3, work)
@@ -244,7 +319,7 @@ def test_another_partition_does_not_wait_for_the_fetch_under_way() -> None:
         is_held = asyncio.Event()
 
         async def held(*arguments: Any, **named: Any) -> Any:
-            if len(arguments[4]["topics"][0]["partitions"]) == 1:
+            if len(read_asked(arguments[4]).topics[0].partitions) == 1:
                 is_held.set()
                 await asyncio.get_running_loop().create_future()  # a fetch that waits for ever
             return await ask(*arguments, **named)
@@ -304,3 +379,132 @@ def test_after_the_end_nothing_is_followed() -> None:
         assert leader.asked == []
 
     run(3, work)
+
+
+def test_in_a_session_only_what_changed_is_sent() -> None:
+    async def work(leader: SessionLeader, follower: Follower) -> None:
+        first, second = (follower.partition(new_log(), index, epoch=3) for index in (0, 1))
+        write(leader.log, 3, b"v")
+        follower.fetchers.assign([first, second])
+        await eventually(lambda: len(leader.asked) >= 4)
+        assert leader.named()[:4] == [([0, 1], []), ([0, 1], []), ([], []), ([], [])]
+        follower.fetchers.assign([first])
+        await eventually(lambda: ([], [1]) in leader.named())
+        write(leader.log, 3, b"w")
+        await eventually(lambda: first.log.flushed_end_offset == 2)
+        assert second.log.flushed_end_offset == 1
+        assert leader.sessions == 1
+
+    run(3, work, SessionLeader)
+
+
+def test_the_start_of_a_log_that_retention_moves_here_is_sent() -> None:
+    async def work(leader: SessionLeader, follower: Follower) -> None:
+        write(leader.log, 3, b"v")
+        leader.high_watermark = 1
+        partition = follower.partition(new_log(), epoch=3)
+        follower.fetchers.assign([partition])
+        await eventually(lambda: partition.high_watermark == 1)
+        partition.log.delete_records_before(1)
+        await eventually(
+            lambda: leader.session is not None and leader.session.fetches[(TOPIC_ID, 0)].log_start_offset == 1
+        )
+
+    run(3, work, SessionLeader)
+
+
+def test_a_session_that_the_leader_does_not_know_is_begun_anew() -> None:
+    async def work(leader: SessionLeader, follower: Follower) -> None:
+        partition = follower.partition(new_log(), epoch=3)
+        follower.fetchers.assign([partition])
+        await eventually(lambda: leader.session is not None and len(leader.asked) > 2)
+        leader.session = None
+        before = len(leader.asked)
+        await eventually(lambda: leader.sessions == 2)
+        assert ([0], []) in leader.named()[before:]
+        write(leader.log, 3, b"v")
+        await eventually(lambda: partition.log.flushed_end_offset == 1)
+
+    run(3, work, SessionLeader)
+
+
+@pytest.mark.parametrize(
+    ("error", "forgotten"), [(ErrorCode.not_leader_or_follower, []), (ErrorCode.kafka_storage_error, [1])]
+)
+def test_a_partition_that_is_refused_pauses_and_comes_back(
+    error: ErrorCode, forgotten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(leader: SessionLeader, follower: Follower) -> None:
+        first, second = (follower.partition(new_log(), index, epoch=3) for index in (0, 1))
+        leader.refused = {1: error}
+        follower.fetchers.assign([first, second])
+        await eventually(lambda: len(leader.asked) > 1)
+        assert leader.named()[1] == ([], forgotten)
+        assert leader.asked[1].max_wait <= timedelta(seconds=RETRY_S)
+        write(leader.log, 3, b"v")
+        await eventually(lambda: first.log.flushed_end_offset == 1)
+        await eventually(lambda: leader.named().count(([1], [])) >= 2)
+        assert second.log.flushed_end_offset == 0
+        leader.refused = {}
+        await eventually(lambda: second.log.flushed_end_offset == 1)
+        assert leader.sessions == 1
+
+    monkeypatch.setattr(replica_fetcher, "ALL_DUE_S", 1e9)  # it comes back by itself
+    run(3, work, SessionLeader)
+
+
+def test_a_pause_that_was_over_before_the_next_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the disk is slow with what came for another partition."""
+
+    async def work(leader: SessionLeader, follower: Follower) -> None:
+        partition = follower.partition(new_log(), epoch=3)
+        leader.refused = {0: ErrorCode.not_leader_or_follower}
+        follower.fetchers.assign([partition])
+        await eventually(lambda: len(leader.asked) > 2)
+        leader.refused = {}
+        write(leader.log, 3, b"v")
+        await eventually(lambda: partition.log.flushed_end_offset == 1)
+        assert leader.sessions == 1
+
+    monkeypatch.setattr(replica_fetcher, "RETRY_S", 0.0)
+    run(3, work, SessionLeader)
+
+
+def test_a_fetch_that_is_broken_off_ends_its_session() -> None:
+    """Its connection is gone: the leader would not know the session."""
+
+    async def work(leader: SessionLeader, follower: Follower) -> None:
+        first, second = (follower.partition(new_log(), index, epoch=3) for index in (0, 1))
+        ask = leader.ask
+        is_held = asyncio.Event()
+
+        async def held(*arguments: Any, **named: Any) -> Any:
+            if not read_asked(arguments[4]).topics:
+                is_held.set()
+                await asyncio.get_running_loop().create_future()  # there is nothing new
+            return await ask(*arguments, **named)
+
+        leader.ask = held  # type: ignore[method-assign]
+        follower.fetchers.assign([first])
+        await is_held.wait()
+        before = len(leader.asked)
+        follower.fetchers.assign([first, second])
+        await eventually(lambda: len(leader.asked) > before)
+        assert (leader.asked[before].session_epoch, leader.named()[before]) == (0, ([0, 1], []))
+
+    run(3, work, SessionLeader)
+
+
+def test_a_new_leader_epoch_is_sent() -> None:
+    async def work(leader: SessionLeader, follower: Follower) -> None:
+        partition = follower.partition(new_log(), epoch=3)
+        follower.fetchers.assign([partition])
+        await eventually(lambda: len(leader.asked) > 2)
+        leader.epoch = 4
+        leader.log.begin_epoch(4)
+        write(leader.log, 4, b"v")
+        partition.apply(led(LEADER, 4), {1, 2})
+        follower.fetchers.assign([partition])
+        await eventually(lambda: partition.log.flushed_end_offset == 1)
+
+    run(3, work, SessionLeader)

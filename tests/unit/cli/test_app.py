@@ -139,7 +139,14 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["up", "--storage", "postgresql://x"], "the PostgreSQL backend is not available yet"),
+        (
+            ["up", "--storage", "mysql://me:secret@x"],
+            "an address has to be of the form postgresql://user@host:port/database",
+        ),
+        (
+            ["up", "--storage", "postgresql://me:se:cr@et@x:port/y"],
+            "the storage URL is not of the form postgresql://user@host:port/database",
+        ),
     ],
 )
 def test_what_is_not_available_is_refused_in_one_line(

@@ -118,8 +118,16 @@ def test_an_ipv6_address() -> None:
         ({"cluster_id": ""}, "cluster_id: '' is not a name of letters, digits, - and _"),
         ({"supervisor": ""}, "supervisor: '' is not a path"),
         ({"cluster": {"session_ms": 1}}, "cluster: unknown limit 'session_ms'"),
+        (
+            {"cluster": {"controller_election_ms_min": 3000}},
+            "cluster: controller_election_ms_min: it is more than controller_election_ms_max",
+        ),
         ({"cluster": {"broker_session_ms": 1}}, "cluster: broker_session_ms: 1 is not between 100 and"),
-        ({"storage": "postgresql://x"}, "storage: the PostgreSQL backend is not available yet"),
+        (
+            {"storage": "mysql://me:secret@x"},
+            "storage: an address has to be of the form postgresql://user@host",
+        ),
+        ({"storage": "postgresql://x\n"}, "storage: an address has to be of the form postgresql://user@host"),
         ({"storage": "tape"}, "storage: 'tape' is not one of file, memory"),
         ({"flush": "later"}, "flush: 'later' is not one of commit, os"),
         ({"log_level": "loud"}, "log_level: 'loud' is not one of"),

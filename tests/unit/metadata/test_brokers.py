@@ -19,6 +19,7 @@ from penstock.metadata.records import (
     RegisterBrokerRecord,
     ShutdownBrokerRecord,
 )
+from penstock.metadata.snapshot import snapshot_records
 from penstock.types import ApiError, ErrorCode
 from tests.unit.metadata.builders import (
     STORAGE_ID,
@@ -245,12 +246,40 @@ def test_a_broker_that_holds_replicas_is_not_unregistered() -> None:
         unregister_broker(image, 2)
 
 
+def test_the_last_broker_that_is_alive_is_not_unregistered() -> None:
+    image = fenced(cluster(2), 1)
+    with pytest.raises(ApiError, match="Broker 2 cannot be decommissioned: no other broker is alive"):
+        unregister_broker(image, 2)
+    image, _ = apply(image, unregister_broker(image, 1))
+    assert list(image.brokers) == [2]
+
+
+def registration_of(broker_id: int, storage_id: UUID) -> Registration:
+    return Registration(broker_id, NEW, storage_id, "localhost", 9092)
+
+
+def test_who_left_for_good_does_not_come_back_with_its_folder() -> None:
+    image = cluster(2)
+    image, _ = apply(image, unregister_broker(image, 2))
+    remembered, _ = apply(MetadataImage(), snapshot_records(image))
+    for known in (image, remembered):
+        with pytest.raises(ApiError, match="Broker 2 was decommissioned") as caught:
+            register_broker(
+                known,
+                registration_of(2, STORAGE_ID),
+                broker_epoch=9,
+                is_alive=True,
+                min_insync=at_least(1),
+            )
+        assert caught.value.code is ErrorCode.broker_id_not_registered
+
+
 def test_a_registration_after_unregistering_is_that_of_a_new_broker() -> None:
     image = cluster(2)
     image, _ = apply(image, unregister_broker(image, 2))
     records, _ = register_broker(
         image,
-        Registration(2, NEW, STORAGE_ID, "localhost", 9092),
+        registration_of(2, WIPED),
         broker_epoch=9,
         is_alive=True,
         min_insync=at_least(1),

@@ -142,7 +142,7 @@ def test_the_last_one_in_completes_a_reassignment() -> None:
     assert outcome.state is not None
     assert (outcome.state.replicas, outcome.state.removing) == ((1, 3, 4, 2), (2,))
     image, (outcome,), _ = decided(image, change(1, 2, 3, 4, partition_epoch=2), minimum=2)
-    assert outcome.state == partition_of(image) == (1, 0, (1, 3, 4), (1, 3, 4), 3, (), (), False)
+    assert outcome.state == partition_of(image) == (1, 1, (1, 3, 4), (1, 3, 4), 3, (), (), False)
 
 
 def test_a_leader_on_its_way_out_is_told_that_another_leads() -> None:

@@ -57,12 +57,21 @@ def test_a_partition_on_its_way_has_old_and_new_replicas() -> None:
 
 def test_replicas_that_only_go_or_change_places_need_no_waiting() -> None:
     image, _ = moved(three(), (2, 1))
-    assert partition_of(image) == (1, 0, (2, 1), (2, 1), 1, (), (), False)
+    assert partition_of(image) == (1, 1, (2, 1), (2, 1), 1, (), (), False)
     image, _ = moved(image, (1, 2))
-    assert partition_of(image)[:4] == (1, 0, (1, 2), (2, 1))
+    assert partition_of(image)[:4] == (1, 1, (1, 2), (2, 1))
     before = image
     image, error = moved(image, (1, 2))
     assert (partition_of(image), error) == (partition_of(before), None)
+
+
+def test_a_replica_that_comes_back_fetches_in_another_leader_epoch_than_before_it_went() -> None:
+    """It deleted its log, and the leader of the epoch before would still count it as caught up."""
+    image, _ = moved(three(), (1, 2))
+    image, _ = moved(image, (1, 2, 3))
+    assert partition_of(image) == (1, 1, (1, 2, 3), (1, 2), 2, (3,), (), False)
+    image, _ = moved(image, None)  # whoever is added and not needed any more goes, too
+    assert partition_of(image)[:4] == (1, 2, (1, 2), (1, 2))
 
 
 def test_a_leader_that_goes_is_replaced() -> None:

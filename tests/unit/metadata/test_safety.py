@@ -73,7 +73,8 @@ class Decisions(RuleBasedStateMachine):
 
     @staticmethod
     def check_epochs(old: PartitionImage, new: PartitionImage) -> None:
-        assert new.leader_epoch - old.leader_epoch == (new.leader != old.leader)
+        has_lost_a_replica = not set(old.replicas) <= set(new.replicas)
+        assert new.leader_epoch - old.leader_epoch == (new.leader != old.leader or has_lost_a_replica)
         assert new.partition_epoch - old.partition_epoch == (new != old)
 
     @rule(broker_id=BROKER)

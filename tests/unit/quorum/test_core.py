@@ -31,6 +31,7 @@ from penstock.replication.divergence import LogEnd
 from penstock.storage.epochs import LeaderEpochs
 
 A, B, C = (Voter(node_id, UUID(int=node_id)) for node_id in (1, 2, 3))
+LIMITS = QuorumLimits(election_ms_min=500, election_ms_max=1000, resign_ms=1500)
 C_WIPED = Voter(3, UUID(int=33))
 VOTERS = VoterSet({voter.node_id: voter.storage_id for voter in (A, B, C)})
 FOUNDED: list[ControlEntry] = [LeaderChange(1), VotersChange(VOTERS), Bootstrapped()]
@@ -60,7 +61,7 @@ def node(me: Voter = A, epochs: tuple[int, ...] = (1, 1, 1), state: ElectionStat
         VoterSet.of_ids([1, 2, 3]),
         state or ElectionState(max(epochs, default=0)),
         log,
-        QuorumLimits(),
+        LIMITS,
         jitter=lambda low, _: low,
     )
     for offset, entry in enumerate(FOUNDED[: len(epochs)]):
@@ -227,7 +228,7 @@ def test_a_leader_without_a_majority_resigns_and_refuses_who_waits() -> None:
     lead(quorum)
     for token in (1, 2):  # the first is answered at once, with the high watermark
         quorum.fetch_request(token, FetchRequest(2, Voter(9, UUID(int=9)), 4, 2), 1900)
-    effects = quorum.tick(500 + QuorumLimits().resign_ms)
+    effects = quorum.tick(500 + LIMITS.resign_ms)
     assert Answer(2, FetchResponse(2, None, is_refused=True)) in effects
     assert not quorum.is_leader
 
@@ -270,7 +271,7 @@ def test_the_first_voter_set_needs_everybody() -> None:
 
 def test_a_node_alone_founds_its_cluster_at_once() -> None:
     log = Log([])
-    quorum = Quorum(A, VoterSet.of_ids([1]), ElectionState(), log, QuorumLimits(), jitter=lambda low, _: low)
+    quorum = Quorum(A, VoterSet.of_ids([1]), ElectionState(), log, LIMITS, jitter=lambda low, _: low)
     effects = quorum.start(0)
     entries = []
     while appends := of_type(effects, Append):

@@ -511,6 +511,21 @@ def test_an_empty_log_begins_anew(storage: Storage) -> None:
     assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (10, 11, [(5, 10)])
 
 
+def test_a_log_that_began_within_a_batch_begins_anew(storage: Storage) -> None:
+    leader = open_log(storage)
+    append_flushed(leader, batch([b"a", b"b", b"c"]), leader_epoch=4)
+    records = bytes(leader.read(2, 1_000, end_offset=3))
+    log = storage.open_log("copy-0", TOPIC_ID, LogConfig(), NOW_MS)
+    log.restart_at(2)
+    log.append_fetched(records, now_ms=NOW_MS)
+    log.flush()
+    log.restart_at(10)
+    for _ in range(2):
+        assert (log.log_start_offset, log.log_end_offset, log.epochs.latest) == (10, 10, -1)
+        log.close()
+        log = storage.open_log("copy-0", TOPIC_ID, LogConfig(), NOW_MS)
+
+
 def test_notes_beside_the_log(storage: Storage) -> None:
     log = open_log(storage)
     assert log.get_note("a-note") is None

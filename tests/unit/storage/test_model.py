@@ -1,20 +1,33 @@
-"""A log against a list: whatever is done to both, they say the same. Both backends."""
+"""A log against a list: whatever is done to both, they say the same. Every backend."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
-from penstock.storage import FileStorage, Flush, LogConfig, MemoryStorage, PartitionLog
+from penstock.storage import FileStorage, Flush, LogConfig, MemoryStorage, PartitionLog, Storage
+from penstock.storage.postgres import PostgresStorage
 from penstock.wire.batch import iterate_headers, read_header
 from penstock.wire.records import decode_records
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, batch
+from tests.unit.storage.conftest import NODE_IDS
+
+if TYPE_CHECKING:
+    from tests.support.postgres import PostgresProcess
 
 
 @dataclass
@@ -33,7 +46,7 @@ class Entry:
 class LogMachine(RuleBasedStateMachine):
     """The model is the list of batches that were appended and not removed."""
 
-    def open_storage(self) -> FileStorage | MemoryStorage:
+    def open_storage(self) -> Storage:
         raise NotImplementedError
 
     @initialize(
@@ -217,6 +230,18 @@ class MemoryMachine(LogMachine):
         return MemoryStorage(UUID(int=1))
 
 
+class PostgresMachine(LogMachine):
+    url: str
+
+    def open_storage(self) -> PostgresStorage:
+        return PostgresStorage.open(self.url, next(NODE_IDS))
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "storage"):
+            self.storage.close()
+
+
 _SETTINGS = settings(
     max_examples=60,
     stateful_step_count=30,
@@ -228,3 +253,8 @@ TestFile = FileMachine.TestCase
 TestFile.settings = _SETTINGS
 TestMemory = MemoryMachine.TestCase
 TestMemory.settings = _SETTINGS
+
+
+def test_postgresql(postgres: PostgresProcess) -> None:
+    PostgresMachine.url = postgres.url()
+    run_state_machine_as_test(PostgresMachine, settings=settings(_SETTINGS, max_examples=30))

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from penstock.broker.http import HttpError, Request
-from penstock.supervisor.endpoint import Endpoint, bind
+from penstock.listening import bind
+from penstock.supervisor.endpoint import Endpoint
 from penstock.supervisor.view import Cursor
 
 
-def ask(path: str, not_running: dict[int, str] | None = None) -> Any:
+def ask(path: str, not_running: dict[str, str] | None = None) -> Any:
     endpoint = Endpoint(
         status=lambda: {"cluster_id": "abc"},
         log=lambda after: {"events": [], "after": str(after)},
@@ -21,7 +22,7 @@ def ask(path: str, not_running: dict[int, str] | None = None) -> Any:
     return endpoint.answer(Request("GET", path, True))
 
 
-def refused(path: str, not_running: dict[int, str] | None = None) -> HttpError:
+def refused(path: str, not_running: dict[str, str] | None = None) -> HttpError:
     with pytest.raises(HttpError) as caught:
         ask(path, not_running)
     return caught.value
@@ -30,10 +31,10 @@ def refused(path: str, not_running: dict[int, str] | None = None) -> HttpError:
 def test_health_and_readiness() -> None:
     for path in ("/healthz", "/readyz"):
         assert json.loads(ask(path).body) == {"status": "success"}
-    error = refused("/readyz", {3: "down", 2: "starting"})
+    error = refused("/readyz", {"node 3": "down", "node 2": "starting", "the gateway": "down"})
     assert error.status is HTTPStatus.SERVICE_UNAVAILABLE
-    assert str(error) == "not all nodes serve: node 2 is starting, node 3 is down"
-    assert json.loads(ask("/healthz", {3: "down"}).body) == {"status": "success"}
+    assert str(error) == "not all nodes serve: node 2 is starting, node 3 is down, the gateway is down"
+    assert json.loads(ask("/healthz", {"node 3": "down"}).body) == {"status": "success"}
 
 
 def test_status_and_log() -> None:

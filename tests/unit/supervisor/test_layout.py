@@ -132,6 +132,35 @@ def test_a_cluster_moves_only_as_a_whole() -> None:
         again(layout, port=10_000, some_run=True)
 
 
+def test_a_broker_that_was_decommissioned() -> None:
+    layout = made(brokers=5).without_broker(4)
+    assert [node.id for node in layout.brokers] == [1, 2, 3, 5]
+    assert layout.kafka == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094,127.0.0.1:9096"
+    assert again(layout, brokers=4) == layout
+    assert [node.port for node in again(layout, port=10_000).nodes] == [10_000, 10_001, 10_002, 10_004]
+    assert layout_from_json(json.loads(json.dumps(layout_as_json(layout)))) == layout
+
+
+def test_the_id_of_a_decommissioned_broker_is_not_used_again() -> None:
+    layout = made(brokers=4).without_broker(4)
+    assert described(again(layout, brokers=4))[-1] == (5, BROKER, 9096)
+    dedicated = made(brokers=3, controllers=1).without_broker(3)
+    assert [node.id for node in again(dedicated, brokers=4).nodes] == [1, 2, 4, 5, 1001]
+
+
+def test_a_decommissioned_broker_that_is_a_controller_stays_one() -> None:
+    layout = made(brokers=4).without_broker(2)
+    assert described(layout) == [
+        (1, BOTH, 9092),
+        (2, CONTROLLER, 9093),
+        (3, BOTH, 9094),
+        (4, BROKER, 9095),
+    ]
+    assert layout.voters == made(brokers=4).voters
+    assert described(again(layout, brokers=4))[-1] == (5, BROKER, 9096)
+    assert layout_from_json(json.loads(json.dumps(layout_as_json(layout)))) == layout
+
+
 def test_there_and_back_through_json() -> None:
     layout = made(brokers=3, controllers=3)
     assert layout_from_json(json.loads(json.dumps(layout_as_json(layout)))) == layout

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.broker.http import HttpServer, Request, Response, json_response
+from penstock.listening import bind
 from penstock.supervisor import polling
-from penstock.supervisor.endpoint import bind
 from penstock.supervisor.polling import NoAnswerError, Poller, get_json
 
 if TYPE_CHECKING:

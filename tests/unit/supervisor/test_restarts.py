@@ -43,6 +43,13 @@ def test_to_be_ready_for_a_moment_is_not_to_be_well() -> None:
     assert delays == [0.5, 1.0, 0.5]
 
 
+def test_who_is_forgotten_is_not_started() -> None:
+    restarts = Restarts([1, 2], 0.0)
+    restarts.forget(2)
+    assert restarts.due(0.0) == [1]
+    assert list(restarts.not_running()) == [1]
+
+
 def test_one_node_s_trouble_is_its_own() -> None:
     restarts = Restarts([1, 2], now=0.0)
     for node in (1, 2):

@@ -1,18 +1,20 @@
-"""The hand-written answer to a replica's fetch, read by kio."""
+"""The hand-written fetch of a replica and its answer, read by kio."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.fetch.v17.request import FetchRequest
 from kio.schema.fetch.v17.response import FetchResponse
 from kio.serial import entity_reader
 
 from penstock.types import ErrorCode
-from penstock.wire.replica_fetch import ReplicaPartition, write_response
+from penstock.wire.replica_fetch import AskedPartition, ReplicaPartition, write_request, write_response
 
 READ = entity_reader(FetchResponse)
 TOPIC, OTHER = UUID(int=7), UUID(int=8)
@@ -29,7 +31,11 @@ def read(buffers: list[Any]) -> FetchResponse:
 
 def test_nothing() -> None:
     response = read(write_response([]))
-    assert (response.responses, response.error_code) == ((), ErrorCode.none)
+    assert (response.responses, response.error_code, response.session_id) == ((), ErrorCode.none, 0)
+
+
+def test_the_session_of_an_answer() -> None:
+    assert read(write_response([], session_id=2**31 - 1)).session_id == 2**31 - 1
 
 
 def test_an_error_of_the_whole_request() -> None:
@@ -110,3 +116,52 @@ def test_whatever_is_written_is_read(topics: list[tuple[UUID, list[ReplicaPartit
         for topic in response.responses
     ]
     assert found == topics
+
+
+ASKED = st.builds(AskedPartition, INT32, st.integers(-1, 2**31 - 1), INT64, st.integers(-1, 9), INT64, INT32)
+
+
+@given(
+    st.dictionaries(st.uuids().filter(lambda each: each.int), st.lists(ASKED, max_size=3), max_size=3),
+    st.dictionaries(st.uuids().filter(lambda each: each.int), st.lists(INT32, max_size=200), max_size=2),
+    st.tuples(INT32, st.integers(-1, 2**31 - 1), st.integers(0, 2**31 - 1), INT32),
+    st.text(max_size=200),
+    st.tuples(st.integers(-1, 2**31 - 1), INT64),
+)
+def test_whatever_is_asked_is_read(
+    topics: dict[UUID, list[AskedPartition]],
+    forgotten: dict[UUID, list[int]],
+    numbers: tuple[int, int, int, int],
+    cluster_id: str,
+    replica: tuple[int, int],
+) -> None:
+    session_id, session_epoch, max_wait_ms, max_bytes = numbers
+    data = write_request(
+        topics,
+        forgotten,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        max_wait_ms=max_wait_ms,
+        max_bytes=max_bytes,
+        cluster_id=cluster_id,
+        replica_id=replica[0],
+        replica_epoch=replica[1],
+    )
+    request, size = entity_reader(FetchRequest)(data, 0)
+    assert size == len(data), "bytes are left over"
+    assert {
+        topic.topic_id: [
+            AskedPartition(*(getattr(each, name) for name in AskedPartition._fields))
+            for each in topic.partitions
+        ]
+        for topic in request.topics
+    } == topics
+    assert {topic.topic_id: list(topic.partitions) for topic in request.forgotten_topics_data} == forgotten
+    assert (request.session_id, request.session_epoch, request.max_bytes) == (
+        session_id,
+        session_epoch,
+        max_bytes,
+    )
+    assert (request.max_wait / timedelta(milliseconds=1), request.min_bytes) == (max_wait_ms, 1)
+    assert (request.cluster_id, request.rack_id, request.isolation_level) == (cluster_id, "", 0)
+    assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == replica

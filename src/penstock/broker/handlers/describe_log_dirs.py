@@ -38,7 +38,9 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestCon
         # The file system may be slow to answer, on a network for instance.
         folder = await asyncio.get_running_loop().run_in_executor(None, _folder, broker.config.data)
     else:
-        folder = {"error_code": ErrorCode.none, "log_dir": broker.config.storage}
+        # Of an address nothing but its scheme: the rest may hold a password.
+        kind = broker.config.storage.partition(":")[0]
+        folder = {"error_code": ErrorCode.none, "log_dir": kind}
     listed = [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
     return {"error_code": ErrorCode.none, "results": [{**folder, "topics": listed}]}
 

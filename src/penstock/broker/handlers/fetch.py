@@ -17,10 +17,10 @@ Not done: aborted transactions.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.broker.reply import EncodedBody
+from penstock.broker.wakeup import Wakeup
 from penstock.storage import StorageError
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.fetch import PartitionAnswer, write_response
@@ -59,7 +59,7 @@ class _Fetch:
         self._broker = context.broker
         self._partitions: list[Partition] = []
         self._missing_bytes = 0
-        self._woken: asyncio.Future[None] | None = None
+        self._wakeup = Wakeup()
         self._turn = self._next_turn()
         self.must_wait = False
         self._sends_elsewhere = False
@@ -165,24 +165,16 @@ class _Fetch:
 
     async def wait(self, timeout_s: float) -> None:
         """Until enough bytes have arrived or the time is over."""
-        loop = asyncio.get_running_loop()
-        self._woken = loop.create_future()
-        timer = loop.call_later(timeout_s, self._wake)
         partitions = self._partitions
         for partition in partitions:
             partition.add_reader(self)
         try:
-            await self._woken
+            await self._wakeup.wait(timeout_s)
         finally:
-            timer.cancel()
             for partition in partitions:
                 partition.remove_reader(self)
 
     def data_arrived(self, size: int) -> None:
         self._missing_bytes -= size
         if self._missing_bytes <= 0:
-            self._wake()
-
-    def _wake(self) -> None:
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
+            self._wakeup.wake()

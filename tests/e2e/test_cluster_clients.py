@@ -1,0 +1,193 @@
+"""What clients of Kafka can ask of a cluster, and of no single broker: reading near by, moving leadership."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, ElectionType, TopicPartition
+
+from tests.support.cluster import Cluster
+from tests.support.kafka_python import TopicPartition as KafkaTopicPartition
+from tests.support.kafka_python import kafka_python_admin
+from tests.support.load import create_replicated
+from tests.support.topics import REQUEST_S_MAX, admin, fill
+from tests.support.wait import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RACKS = ["north", "east", "south"]
+VALUES = [b"%d" % number for number in range(500)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("racks"), brokers=3, racks=RACKS) as running:
+        yield running
+
+
+@pytest.fixture
+def replicated(cluster: Cluster, topic: str) -> str:
+    """A topic of one partition that all three brokers have in sync."""
+    create_replicated(cluster.bootstrap, topic, 1, 3)
+    fill(cluster.bootstrap, topic, VALUES)
+    cluster.wait_in_sync(topic, {1, 2, 3})
+    return topic
+
+
+class NearbyConsumer:
+    """A consumer in a rack, which also tells from whom it fetches."""
+
+    def __init__(self, cluster: Cluster, topic: str, rack: str) -> None:
+        self.statistics: dict[str, Any] = {}
+        self.values: list[bytes] = []
+        self._done = threading.Event()
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": "nearby",
+                "client.rack": rack,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+                "statistics.interval.ms": 100,
+                "stats_cb": self._told,
+                "log_level": 0,
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def _told(self, text: str) -> None:
+        self.statistics = json.loads(text)
+
+    def poll(self) -> None:
+        for message in self._consumer.consume(100, 0.05):
+            assert message.error() is None, message.error()
+            value = message.value()
+            assert isinstance(value, bytes)
+            self.values.append(value)
+
+    def fetches(self) -> dict[int, int]:
+        """Of each broker, how often it was fetched from so far."""
+        self.poll()
+        return {
+            broker["nodeid"]: broker["req"]["Fetch"]
+            for broker in self.statistics.get("brokers", {}).values()
+            if broker["nodeid"] > 0 and broker.get("req", {}).get("Fetch")
+        }
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_reading_from_a_follower_near_by(cluster: Cluster, replicated: str, place: int) -> None:
+    leader = cluster.leader_of(replicated).id
+    near = (leader - 1 + place) % 3 + 1
+    consumer = NearbyConsumer(cluster, replicated, RACKS[near - 1])
+    try:
+        wait_until(lambda: consumer.fetches().get(near, 0) > 5, "fetches from the follower")
+        wait_until(lambda: consumer.poll() or len(consumer.values) >= len(VALUES), "all messages")
+        assert consumer.values == VALUES
+        before = consumer.fetches()
+        fill(cluster.bootstrap, replicated, [b"new"])
+        wait_until(lambda: consumer.fetches()[near] > before[near] + 5, "more of them")
+        assert consumer.values == [*VALUES, b"new"]
+        # The leader was asked where to read, and not much more.
+        assert consumer.fetches().get(leader, 0) <= before.get(leader, 0) + 1
+    finally:
+        consumer.close()
+
+
+def test_a_consumer_whose_follower_dies_goes_on_with_the_leader(cluster: Cluster, replicated: str) -> None:
+    leader = cluster.leader_of(replicated).id
+    near = cluster.brokers[leader % 3 + 1]
+    consumer = NearbyConsumer(cluster, replicated, RACKS[near.id - 1])
+    try:
+        wait_until(lambda: consumer.fetches().get(near.id, 0) > 5, "fetches from the follower")
+        near.kill()
+        fill(cluster.bootstrap, replicated, [b"new"])
+        wait_until(lambda: consumer.poll() or b"new" in consumer.values, "what came after its death")
+        assert consumer.values == [*VALUES, b"new"]
+    finally:
+        consumer.close()
+        cluster.start_again(near)
+        cluster.wait_healed([replicated])
+
+
+def test_a_rack_without_brokers_reads_from_the_leader(cluster: Cluster, replicated: str) -> None:
+    consumer = NearbyConsumer(cluster, replicated, "elsewhere")
+    try:
+        wait_until(lambda: consumer.poll() or len(consumer.values) >= len(VALUES), "all messages")
+        assert consumer.values == VALUES
+        wait_until(lambda: consumer.fetches(), "statistics")
+        assert list(consumer.fetches()) == [cluster.leader_of(replicated).id]
+    finally:
+        consumer.close()
+
+
+# Leadership
+
+
+def unseat(cluster: Cluster, topic: str) -> int:
+    """The preferred leader, which is alive and in sync and does not lead."""
+    preferred = cluster.leader_of(topic)
+    assert cluster.partition(topic)["replicas"][0] == preferred.id
+    preferred.kill()
+    wait_until(lambda: cluster.partition(topic)["leader"] not in (None, preferred.id), "another leader")
+    cluster.start_again(preferred)
+    cluster.wait_healed([topic])
+    assert cluster.leader_of(topic) is not preferred
+    return preferred.id
+
+
+def test_preferred_leaders_by_confluent_kafka(cluster: Cluster, replicated: str) -> None:
+    preferred = unseat(cluster, replicated)
+    client = admin(cluster.bootstrap)
+    partition = TopicPartition(replicated, 0)
+    answer = client.elect_leaders(ElectionType.PREFERRED, [partition]).result(REQUEST_S_MAX)
+    assert answer == {partition: None}
+    wait_until(lambda: cluster.partition(replicated)["leader"] == preferred, "the preferred leader")
+    again = client.elect_leaders(ElectionType.PREFERRED, [partition]).result(REQUEST_S_MAX)
+    assert "ELECTION_NOT_NEEDED" in str(again[partition])
+    fill(cluster.bootstrap, replicated, [b"new"])
+
+
+def test_preferred_leaders_by_kafka_python(cluster: Cluster, replicated: str) -> None:
+    preferred = unseat(cluster, replicated)
+    with kafka_python_admin(cluster.bootstrap) as client:
+        client.elect_leaders(0, {replicated: [0]})
+    wait_until(lambda: cluster.partition(replicated)["leader"] == preferred, "the preferred leader")
+    fill(cluster.bootstrap, replicated, [b"new"])
+
+
+def test_reassignment_by_kafka_python(cluster: Cluster, topic: str) -> None:
+    """From one broker to the two others, then a move that is cancelled because its target is down."""
+    create_replicated(cluster.bootstrap, topic, 1, 1)
+    fill(cluster.bootstrap, topic, VALUES)
+    (first,) = cluster.partition(topic)["replicas"]
+    second, third = first % 3 + 1, (first + 1) % 3 + 1
+    partition = KafkaTopicPartition(topic, 0)
+    try:
+        with kafka_python_admin(cluster.bootstrap) as client:
+            assert client.alter_partition_reassignments({partition: [second, third]}) == {partition: None}
+            wait_until(lambda: cluster.partition(topic)["replicas"] == [second, third], "the move")
+            cluster.wait_in_sync(topic, {second, third})
+            assert client.list_partition_reassignments() == {}
+            cluster.brokers[first].kill()
+            wait_until(lambda: len(alive(cluster)) == 2, "one broker fewer")
+            assert client.alter_partition_reassignments({partition: [second, first]}) == {partition: None}
+            assert client.list_partition_reassignments()[partition]["adding_replicas"] == [first]
+            assert client.alter_partition_reassignments({partition: None}) == {partition: None}
+            assert client.list_partition_reassignments() == {}
+            wait_until(lambda: cluster.partition(topic)["replicas"] == [second, third], "its end")
+    finally:
+        cluster.start_again(cluster.brokers[first])
+    fill(cluster.bootstrap, topic, [b"new"])
+
+
+def alive(cluster: Cluster) -> list[int]:
+    return [broker["id"] for broker in cluster.status()["brokers"] if broker["state"] == "running"]
