@@ -19,6 +19,7 @@ from bench.measure import (
     consume,
     failover,
     flights,
+    http_produce,
     latency,
     partitions,
     postgres,
@@ -27,6 +28,7 @@ from bench.measure import (
     replicated,
     scan,
     startup,
+    websocket_latency,
 )
 from bench.notes import NOTES
 from bench.process import UnavailableError
@@ -39,8 +41,10 @@ MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "produce": produce.measure_os,
     "commit": produce.measure_commit,
     "postgres": postgres.measure,
+    "http": http_produce.measure,
     "consume": consume.measure,
     "latency": latency.measure,
+    "websocket": websocket_latency.measure,
     "replicated": replicated.measure,
     "failover": failover.measure,
     "startup": startup.measure,

@@ -14,6 +14,11 @@ NOTES: Final = """\
 - That producer runs librdkafka from C, so that Python is not what limits it. Where Penstock stands beside
   Redis, NATS and RabbitMQ, every side uses its Python client: Penstock confluent-kafka's `produce_batch` and
   `consume`.
+- HTTP produce: 32 connections on 8 topics, one message of 100 B a request, the next one when the last is
+  acknowledged; the load generator is a bare protocol on uvloop. The plain server is the same endpoints in
+  Flask with SQLAlchemy's pool, a thread for each connection (waitress, which was faster than Flask's own
+  server), one INSERT and one COMMIT for each message. It and Penstock with storage in PostgreSQL share one
+  database server. All sides have a message on disk when they answer.
 - The raw sink reads the same frames, writes them to a file and gives canned answers; it checks nothing and
   keeps no offsets.
 - Kafka runs with its defaults and the options its start script gives the JVM, without a logging

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from bench.cluster import Cluster
 from bench.peers import (
+    http_queues,
     kafka,
     kafka_cluster,
     nats,
@@ -34,6 +35,8 @@ STARTERS: Final[dict[str, Callable[[Path], Peer | Cluster]]] = {
     "penstock-os": lambda directory: penstock.start(directory, flush="os"),
     "penstock-commit": lambda directory: penstock.start(directory, flush="commit"),
     "penstock-postgres": lambda directory: penstock_postgres.start(directory, flush="commit"),
+    "http-files": http_queues.start_on_files,
+    "http-postgres": http_queues.start_on_postgres,
     "sink": sink.start,
     "kafka": kafka.start,
     "penstock-cluster": lambda directory: penstock_cluster.start(directory, flush="os"),

@@ -59,6 +59,25 @@ def test_the_state_of_the_cluster_is_there(broker: BrokerProcess) -> None:
     assert [each["pid"] for each in told["brokers"]] == [broker.pid]
 
 
+def test_figures_of_gateway_and_node(broker: BrokerProcess) -> None:
+    with urllib.request.urlopen(f"{broker.http}/metrics", timeout=10) as response:
+        figures = response.read().decode()
+    assert "penstock_batches_appended_total" in figures
+    assert "process_resident_memory_bytes" in figures
+
+
+def test_commands_send_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("read let-me-look-please\n")
+    options = ("cluster", "status", "--json")
+    with BrokerProcess(tmp_path, "--http-token-file", str(tokens), with_gateway=True) as broker:
+        refused = penstock(*options, broker=broker)
+        assert refused.complaint == f"{broker.http} wants a token: set PENSTOCK_TOKEN"
+        monkeypatch.setenv("PENSTOCK_TOKEN", "let-me-look-please")
+        told = penstock(*options, broker=broker)
+        assert json.loads(told.out)["brokers"][0]["pid"] == broker.pid
+
+
 def test_a_killed_gateway_is_back_on_the_same_port(broker: BrokerProcess) -> None:
     for _ in range(2):
         gateway = gateway_of(broker)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker import node_status
 from penstock.broker.node_status import is_alive, process_state, write_json
 from penstock.supervisor.folder import STOPPING, ClusterFolder
+from penstock.supervisor.services import GATEWAY
 from tests.support.broker import SOURCE, BrokerProcess
 from tests.support.ports import free_ports
 from tests.support.wait import wait_until
@@ -42,6 +43,7 @@ class SupervisedCluster(BrokerProcess):
         brokers: int = 3,
         controllers: int | None = None,
         module: str = "penstock",
+        with_gateway: bool = False,
     ) -> None:
         """`module`: tests.support.fake_penstock_up runs nodes that only look like nodes."""
         counts = ["--brokers", str(brokers)]
@@ -52,6 +54,7 @@ class SupervisedCluster(BrokerProcess):
             *options,
             port=free_ports(brokers + SPARE_PORTS),
             environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"},
+            with_gateway=with_gateway,
         )
         self.bootstrap = ",".join(f"127.0.0.1:{self.port + index}" for index in range(brokers))
         self.folder = ClusterFolder(self.data)
@@ -123,8 +126,9 @@ class SupervisedCluster(BrokerProcess):
             told = json.loads((self.data / "supervisor.json").read_text())
             write_json(self.data / "supervisor.json", told | {"state": STOPPING})
             end(status.pid, status.process_started)
-        for node_id in self.node_ids:
-            pid = self.node_pid(node_id) or self.folder.node(node_id).read_pid()
+        for folder in [*map(self.folder.node, self.node_ids), self.folder.service(GATEWAY)]:
+            serving = node_status.read(folder.data)
+            pid = serving.pid if serving is not None else folder.read_pid()
             state = process_state(pid) if pid is not None else None
             if pid is not None and state is not None:
                 end(pid, state.started)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 from typing import Any
 
 from penstock.cli.output import CommandFailed
 
 HTTP_SECONDS_MAX = 3.0
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
+TOKEN = "PENSTOCK_TOKEN"  # noqa: S105 - the name of a variable
+"""In the environment: what a gateway with tokens asks for."""
 ALIVE = ("running", "fenced")
 """States of a broker that answers."""
 
@@ -24,11 +28,16 @@ def ask(endpoint: str, path: str) -> dict[str, Any]:
     """The JSON object behind `path`; CommandFailed says why there is none."""
     if not endpoint.startswith(("http://", "https://")):
         raise CommandFailed(f"--http: {endpoint!r} is not an address of the form http://HOST:PORT")
+    token = os.environ.get(TOKEN)
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(endpoint.rstrip("/") + path, headers=headers)  # noqa: S310 - checked above
     try:
-        with urllib.request.urlopen(endpoint.rstrip("/") + path, timeout=HTTP_SECONDS_MAX) as response:  # noqa: S310 - checked above
+        with urllib.request.urlopen(request, timeout=HTTP_SECONDS_MAX) as response:  # noqa: S310 - likewise
             told = json.loads(response.read(ANSWER_BYTES_MAX))
     except urllib.error.HTTPError as error:
         with error:
+            if error.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                raise CommandFailed(f"{endpoint} wants a token: set {TOKEN}") from error
             raise NoEndpoint(f"{endpoint} does not know {path}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)

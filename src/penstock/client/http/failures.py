@@ -1,0 +1,46 @@
+"""A gateway's refusals as the library's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from penstock.client.errors import (
+    DisconnectedServerError,
+    InvalidTopicError,
+    MessageTooLargeError,
+    NotAuthorizedError,
+    PenstockError,
+    ServerError,
+    TopicNotFoundError,
+)
+
+Refusals = Mapping[int, type[PenstockError]]
+
+ALL: Final[Refusals] = {
+    401: NotAuthorizedError,
+    403: NotAuthorizedError,
+    404: TopicNotFoundError,
+    413: MessageTooLargeError,
+    429: DisconnectedServerError,
+    502: DisconnectedServerError,
+    503: DisconnectedServerError,
+    504: DisconnectedServerError,
+}
+REGISTER: Final[Refusals] = {**ALL, 400: InvalidTopicError}
+
+
+class Refused(Exception):  # noqa: N818 - it is an answer
+    """An answer that is an error."""
+
+    def __init__(self, status: int, fields: Mapping[str, Any]) -> None:
+        super().__init__(status, fields)
+        self.status = status
+        self.message = str(fields.get("message") or f"HTTP status {status}")
+
+    def as_error(self, what: str, kinds: Refusals = ALL) -> PenstockError:
+        return kinds.get(self.status, ServerError)(f"{what}: {self.message}")
+
+
+def not_understood(problem: str) -> ServerError:
+    return ServerError(f"{problem}: is it a Penstock gateway?")

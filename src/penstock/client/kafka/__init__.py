@@ -1,0 +1,1 @@
+"""The library over the Kafka protocol, with librdkafka."""

@@ -1,0 +1,295 @@
+"""Topics, their settings and groups: librdkafka's admin client, whose futures the event loop waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from penstock.gateway.kafka.errors import KafkaClientError, KafkaUnavailableError
+from penstock.gateway.kafka.librdkafka import error_in, error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+T = TypeVar("T")
+
+BROKER_DEFAULT: Final = -1
+INTERNAL_PREFIX: Final = "__"
+GRACE_S: Final = 5.0
+"""What librdkafka's own deadline is given before its future is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIdentity:
+    topic_id: str
+    """Another one than before: the topic was deleted, and one of the same name created."""
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    value: str | None
+    source: str
+    """`dynamic_topic_config` where the topic has its own, else where the value comes from."""
+    is_read_only: bool
+    is_sensitive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInfo:
+    group: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartition:
+    topic: str
+    partition: int
+    committed: int | None
+    end: int | None
+    lag: int | None
+    member: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    group: str
+    state: str
+    assignor: str | None
+    members: tuple[dict[str, str | None], ...]
+    partitions: tuple[GroupPartition, ...]
+
+    @property
+    def lag(self) -> int:
+        return sum(partition.lag or 0 for partition in self.partitions)
+
+
+class KafkaAdmin:
+    def __init__(self, config: dict[str, Any], *, seconds_max: float) -> None:
+        self._config = config
+        self._seconds_max = seconds_max
+        self._client: AdminClient | None = None
+
+    def start(self) -> None:
+        self._client = AdminClient(self._config)
+
+    def close(self) -> None:
+        self._client = None
+
+    @property
+    def client(self) -> AdminClient:
+        if self._client is None:
+            raise KafkaUnavailableError("the gateway is stopping")
+        return self._client
+
+    async def _answer(self, future: Future[T], topic: str = "") -> T:
+        try:
+            async with asyncio.timeout(self._seconds_max + GRACE_S):
+                return await asyncio.wrap_future(future)
+        except KafkaException as error:
+            raise error_in(error, topic) from error
+        except TimeoutError:
+            raise KafkaUnavailableError("the brokers did not answer in time") from None
+
+    async def topics(self, *, internal: bool = False) -> dict[str, list[PartitionInfo]]:
+        """All topics with their partitions, by name; those that begin with `__` only when asked for."""
+        try:
+            # The one call without a future. It waits in C, and a thread of the pool with it.
+            metadata = await asyncio.to_thread(self.client.list_topics, timeout=self._seconds_max)
+        except KafkaException as error:
+            raise error_in(error) from error
+        return {
+            name: [
+                PartitionInfo(index, leader_of(entry.leader), tuple(entry.replicas), tuple(entry.isrs))
+                for index, entry in sorted(topic.partitions.items())
+            ]
+            for name, topic in sorted(metadata.topics.items())
+            if internal or not name.startswith(INTERNAL_PREFIX)
+        }
+
+    async def describe(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of one topic; UnknownTopicError."""
+        future = self.client.describe_topics(TopicCollection([topic]), request_timeout=self._seconds_max)[
+            topic
+        ]
+        description = await self._answer(future, topic)
+        return [
+            PartitionInfo(
+                entry.id,
+                entry.leader.id if entry.leader is not None and entry.leader.id >= 0 else None,
+                tuple(node.id for node in entry.replicas),
+                tuple(node.id for node in entry.isr),
+            )
+            for entry in description.partitions
+        ]
+
+    async def identify(self, topic: str) -> TopicIdentity:
+        """Which topic has this name, and how many partitions; UnknownTopicError."""
+        future = self.client.describe_topics(TopicCollection([topic]), request_timeout=self._seconds_max)[
+            topic
+        ]
+        description = await self._answer(future, topic)
+        return TopicIdentity(str(description.topic_id), len(description.partitions))
+
+    async def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int = 1,
+        replicas: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """TopicExistsError, InvalidTopicError."""
+        new = NewTopic(
+            topic,
+            num_partitions=partitions,
+            replication_factor=replicas or BROKER_DEFAULT,
+            config=dict(config or {}),
+        )
+        await self._answer(self.client.create_topics([new], request_timeout=self._seconds_max)[topic], topic)
+
+    async def delete_topic(self, topic: str) -> None:
+        await self._answer(
+            self.client.delete_topics([topic], request_timeout=self._seconds_max)[topic], topic
+        )
+
+    async def configs(self, topic: str) -> dict[str, ConfigValue]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        (future,) = self.client.describe_configs([resource], request_timeout=self._seconds_max).values()
+        entries: dict[str, ConfigEntry] = await self._answer(future, topic)
+        return {
+            name: ConfigValue(
+                entry.value,
+                ConfigSource(entry.source).name.lower(),
+                bool(entry.is_read_only),
+                bool(entry.is_sensitive),
+            )
+            for name, entry in sorted(entries.items())
+        }
+
+    async def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
+        """None goes back to the default."""
+        entries = [
+            ConfigEntry(
+                name,
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for name, value in changes.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        (future,) = self.client.incremental_alter_configs(
+            [resource], request_timeout=self._seconds_max
+        ).values()
+        await self._answer(future, topic)
+
+    async def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Everything below the offset `before` goes away."""
+        where = TopicPartition(topic, partition, before)
+        (future,) = self.client.delete_records([where], request_timeout=self._seconds_max).values()
+        await self._answer(future, topic)
+
+    async def end_offsets(self, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Where each partition ends; those that cannot be asked are left out."""
+        if not partitions:
+            return {}
+        wanted = {TopicPartition(topic, index): OffsetSpec.latest() for topic, index in partitions}
+        futures = self.client.list_offsets(wanted, request_timeout=self._seconds_max)
+        found: dict[tuple[str, int], int] = {}
+        for where, future in futures.items():
+            try:
+                found[where.topic, where.partition] = (await self._answer(future)).offset
+            except KafkaUnavailableError:
+                raise
+            except KafkaClientError:
+                continue  # it was deleted, or has no leader
+        return found
+
+    async def groups(self) -> list[GroupInfo]:
+        result = await self._answer(self.client.list_consumer_groups(request_timeout=self._seconds_max))
+        if result.errors:
+            raise error_in(result.errors[0])
+        return sorted(
+            (GroupInfo(group.group_id, state_name(group.state)) for group in result.valid),
+            key=lambda group: group.group,
+        )
+
+    async def describe_group(self, group: str) -> GroupDescription:
+        described = await self._answer(
+            self.client.describe_consumer_groups([group], request_timeout=self._seconds_max)[group]
+        )
+        stored = await self._answer(
+            self.client.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=self._seconds_max
+            )[group]
+        )
+        committed: dict[tuple[str, int], int] = {}
+        for entry in stored.topic_partitions or []:
+            if entry.error is not None:
+                raise error_of(entry.error)
+            if entry.offset >= 0:
+                committed[entry.topic, entry.partition] = entry.offset
+        owners = {
+            (assigned.topic, assigned.partition): member.client_id
+            for member in described.members
+            for assigned in (member.assignment.topic_partitions if member.assignment else [])
+        }
+        members = tuple(
+            {"member": member.member_id, "client": member.client_id, "host": member.host}
+            for member in described.members
+        )
+        return GroupDescription(
+            group,
+            state_name(described.state),
+            described.partition_assignor or None,
+            members,
+            await self._lag(committed, owners),
+        )
+
+    async def _lag(
+        self, committed: dict[tuple[str, int], int], owners: dict[tuple[str, int], str]
+    ) -> tuple[GroupPartition, ...]:
+        """One entry per partition that the group reads or has read, also of topics that are gone."""
+        every = sorted(committed.keys() | owners.keys())
+        ends = await self.end_offsets(every)
+        rows = []
+        for key in every:
+            offset, end = committed.get(key), ends.get(key)
+            lag = max(0, end - offset) if end is not None and offset is not None else None
+            rows.append(GroupPartition(*key, offset, end, lag, owners.get(key)))
+        return tuple(rows)
+
+
+def leader_of(node_id: int) -> int | None:
+    return node_id if node_id >= 0 else None
+
+
+def state_name(state: Any) -> str:
+    return str(state.name).lower() if state is not None else "unknown"

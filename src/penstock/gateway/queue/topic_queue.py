@@ -1,0 +1,65 @@
+"""The topic queue as its endpoints see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.gateway.errors import ApiFailure
+from penstock.gateway.queue.consuming import Consuming
+from penstock.gateway.queue.producing import Producing
+from penstock.gateway.queue.registry import Kind, Registration, Registry
+from penstock.gateway.queue.topics import Topics
+
+if TYPE_CHECKING:
+    from penstock.gateway.kafka.clients import Kafka
+    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.gateway.settings import GatewaySettings
+
+
+class TopicQueue:
+    def __init__(self, kafka: Kafka, settings: GatewaySettings) -> None:
+        self._kafka = kafka
+        self._registry = Registry(kafka)
+        self._topics = Topics(kafka, settings.limits.topics_max)
+        self._producing = Producing(kafka, self._topics, settings.limits)
+        self._consuming = Consuming(kafka, self._topics, settings)
+
+    async def close(self) -> None:
+        await self._consuming.close()
+
+    async def topics(self) -> list[str]:
+        return list(await self._kafka.admin.topics())
+
+    async def create_topic(self, topic: str) -> None:
+        await self._topics.create(topic)
+
+    async def register(self, kind: Kind, topic: str) -> int:
+        await self._topics.ensure(topic)
+        return await self._registry.register(kind, topic)
+
+    async def produce(
+        self, producer: int, topic: str, message: str, request_id: str | None
+    ) -> tuple[int, int]:
+        registration = self._registry.known(producer) or await self._registry.find(producer)
+        require(registration, Kind.PRODUCER, producer, topic)
+        return await self._producing.produce(producer, topic, message.encode(), request_id)
+
+    async def consume(self, consumer: int, topic: str, request_id: str | None) -> ReadRecord | None:
+        await self._require_consumer(consumer, topic)
+        return await self._consuming.consume(consumer, topic, request_id)
+
+    async def size(self, consumer: int, topic: str) -> int:
+        await self._require_consumer(consumer, topic)
+        return await self._consuming.size(consumer, topic)
+
+    async def _require_consumer(self, consumer: int, topic: str) -> None:
+        registration = self._registry.known(consumer) or await self._registry.find(consumer)
+        require(registration, Kind.CONSUMER, consumer, topic)
+
+
+def require(registration: Registration | None, kind: Kind, identity: int, topic: str) -> None:
+    """404 for an id that is nobody's, or of the other kind; 403 for one of another topic."""
+    if registration is None or registration.kind != kind:
+        raise ApiFailure(404, f"there is no {kind} {identity}")
+    if registration.topic != topic:
+        raise ApiFailure(403, f"{kind} {identity} is not registered for topic {topic!r}")

@@ -1,0 +1,1 @@
+"""The gateway's endpoints about topics, groups, messages and the cluster."""

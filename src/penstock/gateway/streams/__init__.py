@@ -1,0 +1,1 @@
+"""Topics live: followed over WebSocket or as Server-Sent Events, written over WebSocket."""

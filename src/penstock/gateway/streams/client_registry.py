@@ -1,0 +1,90 @@
+"""Which producer id a client writes with, and to which partition.
+
+A client that numbers its messages has a name. The first time that a gateway sees the name on a topic, it gets
+a producer id from the cluster and writes both down in a log that all gateways share; if several do so at the
+same moment, the first record counts for all. A topic that was created again is another topic.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import orjson
+
+from penstock.gateway.queue.positions import decode
+from penstock.gateway.queue.shared_log import SharedLog
+
+if TYPE_CHECKING:
+    from penstock.gateway.kafka.clients import Kafka
+    from penstock.gateway.kafka.sequenced import SequencedWriter
+
+TOPIC: Final = "__penstock_clients"
+
+
+class Client(NamedTuple):
+    producer_id: int
+    partition: int
+
+
+Key = tuple[str, str, str, int]
+"""Topic, its id, the client's name, and the partition that it asks for (-1 for any)."""
+
+
+class Clients:
+    """The state that the log describes. Pure."""
+
+    def __init__(self) -> None:
+        self.begin(0)
+
+    def begin(self, _log_start: int) -> None:
+        self._clients: dict[Key, Client] = {}
+
+    def apply(self, _offset: int, value: bytes) -> None:
+        match decode(value):
+            case {
+                "topic": str(topic),
+                "topic_id": str(topic_id),
+                "client": str(name),
+                "asked": int(asked),
+                "producer_id": int(producer_id),
+                "partition": int(partition),
+            }:
+                self._clients.setdefault((topic, topic_id, name, asked), Client(producer_id, partition))
+
+    def get(self, key: Key) -> Client | None:
+        return self._clients.get(key)
+
+
+class ClientRegistry:
+    def __init__(self, kafka: Kafka, writer: SequencedWriter) -> None:
+        self._reader = kafka.reader
+        self._writer = writer
+        self._clients = Clients()
+        self._log = SharedLog(kafka, TOPIC, 0, 1, self._clients)
+
+    async def find(self, topic: str, name: str, partition: int | None) -> Client:
+        """The one that has been writing under that name, or a new one."""
+        topic_id = await self._reader.topic_id(topic)
+        asked = -1 if partition is None else partition
+        key = (topic, str(topic_id or ""), name, asked)
+        found = self._clients.get(key)
+        if found is None:
+            await self._log.catch_up()
+            found = self._clients.get(key)
+        if found is None:
+            if partition is None:
+                partitions = await self._reader.partitions(topic)
+                partition = partitions[zlib.crc32(name.encode()) % len(partitions)]
+            record = {
+                "topic": topic,
+                "topic_id": key[1],
+                "client": name,
+                "asked": asked,
+                "producer_id": await self._writer.new_producer_id(),
+                "partition": partition,
+            }
+            await self._log.append(orjson.dumps(record))
+            found = self._clients.get(key)
+            assert found is not None, "it is our own record, or an earlier one"
+        return found
