@@ -16,9 +16,9 @@ NOTES: Final = """\
   `consume`.
 - HTTP produce: 32 connections on 8 topics, one message of 100 B a request, the next one when the last is
   acknowledged; the load generator is a bare protocol on uvloop. The plain server is the same endpoints in
-  Flask with SQLAlchemy's pool, a thread for each connection (waitress, which was faster than Flask's own
-  server), one INSERT and one COMMIT for each message. It and Penstock with storage in PostgreSQL share one
-  database server. All sides have a message on disk when they answer.
+  Flask with SQLAlchemy's pool, a thread for each connection (waitress, which keeps connections open; fewer
+  threads were slower), one INSERT and one COMMIT for each message. It and Penstock with storage in
+  PostgreSQL share one database server. All sides have a message on disk when they answer.
 - The raw sink reads the same frames, writes them to a file and gives canned answers; it checks nothing and
   keeps no offsets.
 - Kafka runs with its defaults and the options its start script gives the JVM, without a logging

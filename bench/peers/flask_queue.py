@@ -1,7 +1,7 @@
 """The topic queue as one would write it: Flask, SQLAlchemy, PostgreSQL, a thread for each connection.
 
 A pool with a connection for each thread, prepared statements by the driver, one INSERT and one COMMIT a
-message. Waitress serves it, which is faster here than Flask's own server.
+message. Waitress serves it: unlike Flask's own server it keeps connections, and 32 threads are faster than 8.
 """
 
 from __future__ import annotations
@@ -138,7 +138,4 @@ def failure(status: int, message: str) -> tuple[Response, int]:
 
 
 if __name__ == "__main__":
-    if sys.argv[3:] == ["werkzeug"]:
-        create_app(sys.argv[1]).run(port=int(sys.argv[2]), threaded=True)
-    else:
-        serve(create_app(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]), threads=THREADS)
+    serve(create_app(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]), threads=THREADS)

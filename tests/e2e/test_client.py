@@ -7,6 +7,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from penstock import (
     InvalidTopicError,
     MessageTooLargeError,
     NoMessageError,
+    NotAuthorizedError,
     Producer,
     TopicNotFoundError,
 )
@@ -260,6 +262,31 @@ def test_refusals(address: str, topic: str) -> None:
         assert producer.send(topic, "short").offset == 0
     with pytest.raises(ClosedError):
         producer.send(topic, "late")
+
+
+def test_tokens(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    tokens = {level: f"{level}-0123456789abcdef" for level in ("read", "write")}
+    file = tmp_path / "tokens"
+    file.write_text("".join(f"{level} {token}\n" for level, token in tokens.items()))
+    with GatewayProcess(tmp_path, bootstrap, "--http-token-file", str(file)) as guarded:
+        for token in (None, "nobody-0123456789abcdef"):
+            with pytest.raises(NotAuthorizedError):
+                Consumer(topic, guarded.url, token=token)
+        with pytest.raises(NotAuthorizedError):
+            Producer(topic, guarded.url, token=tokens["read"])
+        with Producer([topic, f"{topic}-other"], guarded.url, token=tokens["write"]) as producer:
+            producer.send(topic, "x")
+        with Consumer(topic, guarded.url, token=tokens["read"]) as consumer:
+            assert consumer.get_next(topic) == "x"
+            with pytest.raises(ConsumerNotFoundError):
+                Consumer(f"{topic}-other", guarded.url, id=consumer.id, token=tokens["read"])
+
+
+def test_a_message_too_large_for_the_gateway_itself(topic: str, gateway: GatewayProcess) -> None:
+    with Producer(topic, gateway.url) as producer:
+        with pytest.raises(MessageTooLargeError):
+            producer.send(topic, "x" * 30_000_000)
+        assert producer.send(topic, "short").offset == 0
 
 
 def test_ids_of_others(topic: str, gateway: GatewayProcess) -> None:

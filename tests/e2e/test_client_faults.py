@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TOPIC = "faults"
 CRASHES = 4
+HASTY_S = 3.0 * PATIENCE
 PATIENT_S = 60.0 * PATIENCE
 
 
@@ -44,7 +45,7 @@ def gateway(broker: BrokerProcess, tmp_path: Path) -> Iterator[GatewayProcess]:
 
 @contextmanager
 def working(work: Callable[[threading.Event], None]) -> Iterator[list[BaseException]]:
-    """`work` in a thread, told to stop at the end. What it fails with is in the list, and raised at the end."""
+    """`work` in a thread, told to stop at the end; what it fails with is in the list, and raised then."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -108,7 +109,7 @@ def test_a_broker_that_is_killed_again_and_again(
 
 def test_a_broker_that_is_away_between_two_messages(broker: BrokerProcess) -> None:
     with (
-        Producer(TOPIC, broker.bootstrap, timeout_s=1) as hasty,
+        Producer(TOPIC, broker.bootstrap, timeout_s=HASTY_S) as hasty,
         Producer(TOPIC, broker.bootstrap, timeout_s=PATIENT_S) as patient,
         Consumer(TOPIC, broker.bootstrap, timeout_s=PATIENT_S) as consumer,
     ):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
+from tests.support.broker import BrokerProcess
 from tests.support.gateway import GatewayProcess
 from tests.support.queue_load import run_load
 from tests.support.wait import wait_until
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx
-
-    from tests.support.broker import BrokerProcess
 
 SECONDS = float(os.environ.get("PENSTOCK_QUEUE_SECONDS", "15"))
 KILLS = max(2, min(5, round(SECONDS / 12)))
@@ -265,6 +264,32 @@ def test_ids_and_positions_survive_restarts(broker: BrokerProcess, tmp_path: Pat
         third = consume(gateway, "t", consumer)
         assert third is not None
         assert third["message"] == "m2"
+
+
+def test_a_cluster_that_lost_its_memory(tmp_path: Path) -> None:
+    """Ids and positions go with the log, and the gateway that is still there begins anew with it."""
+    with (
+        BrokerProcess(tmp_path, "--storage", "memory", "--no-http") as broker,
+        GatewayProcess(tmp_path, broker.bootstrap) as gateway,
+    ):
+        for topic in ("a", "b", "c"):
+            register(gateway, "producer", topic)
+        consumer = register(gateway, "consumer", "c")
+        produce(gateway, "c", 3, "old")
+        assert consume(gateway, "c", consumer) is not None
+        broker.restart(clean=False)
+
+        def status() -> int:
+            return gateway.get("/size", params={"topic": "c", "consumer_id": consumer}).status_code
+
+        wait_until(lambda: status() == 404, "404 for an id that is gone")
+        answers = [gateway.post("/producer/register", {"topic": "c"}) for _ in range(3)]
+        ids = [answer.json()["producer_id"] for answer in answers if answer.status_code == 200]
+        assert len(ids) == len(set(ids)) >= 1
+        reader = register(gateway, "consumer", "c")
+        assert produce(gateway, "c", ids[-1], "new")["offset"] == 0
+        assert consume(gateway, "c", reader) == {"status": "success", "message": "new", "offset": 0}
+        assert consume(gateway, "c", reader) is None
 
 
 def test_checkpoints_shorten_the_log_and_nothing_is_forgotten(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,9 @@ from tests.support.wait import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
+
+
+END_OF_BODY = b"0\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +222,15 @@ def deaf_client(gateway: GatewayProcess) -> socket.socket:
     return client
 
 
+def stalled(gateway: GatewayProcess) -> int:
+    """How many readers were let go."""
+    found = re.search(
+        r"^penstock_gateway_streams_stalled_total (\S+)$", gateway.get("/metrics").text, re.MULTILINE
+    )
+    assert found is not None
+    return int(float(found[1]))
+
+
 def holds(gateway: GatewayProcess, client: socket.socket) -> bool:
     """Whether the gateway still has the other end."""
     connections = psutil.Process(gateway.pid).net_connections("tcp")
@@ -233,20 +245,22 @@ def test_a_reader_that_never_reads_is_let_go(broker: BrokerProcess, tmp_path: An
         with open_socket(
             gateway, "deaf/stream?offset=0&format=bytes", max_size=None, max_queue=1, ping_interval=None
         ) as deaf:
-            time.sleep(4)  # what it is about: a client that does nothing for longer than the limit
+            wait_until(lambda: stalled(gateway) == 1, "a reader that takes nothing is noticed")
             with pytest.raises(ConnectionClosed) as closed:
                 receive_all(deaf)
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1013
             assert "nothing was taken" in closed.value.rcvd.reason
         with deaf_client(gateway) as deaf_events:
-            time.sleep(4)
-            received = 0
-            while data := deaf_events.recv(1_000_000):
-                received += len(data)
-            assert received < 20 * 900_000
+            wait_until(lambda: stalled(gateway) == 2, "a reader of events that takes nothing is noticed")
+            received = b""
+            while not received.endswith(END_OF_BODY):
+                received += deaf_events.recv(1_000_000)
+            assert len(received) < 20 * 900_000
+            assert b"event: error" in received[-1_000:]
+            assert b"nothing was taken" in received[-1_000:]
         with deaf_client(gateway) as never:
-            assert holds(gateway, never)
+            wait_until(lambda: holds(gateway, never), "it is connected")
             wait_until(lambda: not holds(gateway, never), "a client that never reads loses its connection")
         # It is as quick as ever for everybody else.
         with open_socket(gateway, "deaf/stream?offset=19&format=bytes", max_size=None) as reader:

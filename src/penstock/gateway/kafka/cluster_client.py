@@ -58,7 +58,7 @@ class ClusterClient:
                 view = await self._metadata.topic(topic, self.limits.partitions_age_s_max)
                 return sorted(view.partitions)
             except (PeerError, UnknownTopicError) as error:
-                await patience.after(error)
+                await self._wait(patience, topic, error)
 
     async def topic_id(self, topic: str, partition: int) -> UUID | None:
         async def of_route(route: Route) -> UUID | None:
@@ -123,13 +123,19 @@ class ClusterClient:
             except (PeerError, NoLeaderError, NotNowError, UnknownTopicError) as error:
                 problem = error
             self.prefer_leader(topic, partition)
-            await patience.after(problem)
+            await self._wait(patience, topic, problem)
             with suppress(PeerError, UnknownTopicError):  # the next attempt tells
                 await self._metadata.refresh(topic)
 
+    async def _wait(self, patience: Patience, topic: str, problem: Exception) -> None:
+        try:
+            await patience.after(problem)
+        except UnknownTopicError:
+            self.forget(topic)  # whoever asks next need not wait for it
+            raise
+
     def _patience(self, what: str, topic: str, *, missing_s_min: float = 0.0) -> Patience:
-        was_known = self._metadata.known(topic) is not None
-        missing_s = self.limits.topic_gone_s_max if was_known else 0.0
+        missing_s = self.limits.topic_gone_s_max if self._metadata.was_there(topic) else 0.0
         return Patience(what, self.limits, missing_s_max=max(missing_s, missing_s_min))
 
 

@@ -59,14 +59,17 @@ class Metadata:
         self._limits = limits
         self._brokers: dict[int, Address] = {}
         self._topics: dict[str, TopicView] = {}
+        self._seen_at: dict[str, float] = {}
         self._refreshing: dict[str, asyncio.Task[TopicView]] = {}
         self.preferred = PreferredReplicas(limits.preferred_replica_s_max)
 
-    def known(self, topic: str) -> TopicView | None:
-        return self._topics.get(topic)
+    def was_there(self, topic: str) -> bool:
+        """Whether it was seen not long ago, and nobody has said since that it is gone for good."""
+        return topic in self._seen_at and _now() - self._seen_at[topic] <= 2 * self._limits.metadata_age_s_max
 
     def forget(self, topic: str) -> None:
         self._topics.pop(topic, None)
+        self._seen_at.pop(topic, None)
 
     async def topic(self, name: str, age_s_max: float) -> TopicView:
         known = self._topics.get(name)
@@ -115,10 +118,15 @@ class Metadata:
         told = topic_in(described, _now())
         known = self._topics.pop(name, None)
         topic = known if known is not None and is_outdated(known, told) else told
-        while len(self._topics) >= self._limits.topics_max:
-            self._topics.pop(next(iter(self._topics)))
-        self._topics[name] = topic
+        self._remember(topic)
         return topic
+
+    def _remember(self, topic: TopicView) -> None:
+        self._topics[topic.name] = topic
+        self._seen_at.pop(topic.name, None)
+        self._seen_at[topic.name] = _now()
+        while len(self._seen_at) > self._limits.topics_max:
+            self.forget(next(iter(self._seen_at)))
 
     async def ask_anybody(self, question: Question) -> Any:
         """Brokers in any order, then the addresses that we began with. Raises PeerError."""

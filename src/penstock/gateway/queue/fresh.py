@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -19,6 +19,7 @@ class Fresh(Generic[T]):
         """An answer to a question that is asked after this call: never the one that is on its way."""
         if self._next is None:
             self._next = asyncio.create_task(self._round(self._asking))
+            self._next.add_done_callback(seen)
         # Whoever goes away does not take the answer from the others.
         return await asyncio.shield(self._next)
 
@@ -27,3 +28,9 @@ class Fresh(Generic[T]):
             await asyncio.wait([before])
         self._asking, self._next = self._next, None
         return await self._ask()
+
+
+def seen(task: asyncio.Task[Any]) -> None:
+    """If it failed, whoever waited knows; that nobody did is nothing to report."""
+    if not task.cancelled():
+        task.exception()

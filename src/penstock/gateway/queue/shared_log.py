@@ -27,6 +27,7 @@ from penstock.gateway.queue.fresh import Fresh
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
+    from penstock.gateway.kafka.producer import Delivered
     from penstock.gateway.kafka.records import ReadRecord
 
 log = logging.getLogger(__name__)
@@ -97,9 +98,7 @@ class SharedLog:
         token = f"{self._prefix}-{next(self._tokens)}".encode()
         self._outcomes[token] = None
         try:
-            delivered = await self._kafka.producer.send(
-                self._topic, value, partition=self._partition, headers=[(WRITER_HEADER, token)]
-            )
+            delivered = await self._write(value, token)
             if delivered.offset == self._applied:
                 return delivered.offset, self._apply(delivered.offset, value)
             try:
@@ -113,6 +112,17 @@ class SharedLog:
             return delivered.offset, self._outcomes[token][0]
         finally:
             del self._outcomes[token]
+
+    async def _write(self, value: bytes, token: bytes) -> Delivered:
+        for _ in range(BEGINNINGS_MAX):
+            try:
+                return await self._kafka.producer.send(
+                    self._topic, value, partition=self._partition, headers=[(WRITER_HEADER, token)]
+                )
+            except UnknownTopicError:  # deleted, or lost with a broker's memory
+                self._forget()
+                await self.load()
+        raise KafkaUnavailableError(f"the topic {self._topic} is deleted again and again")
 
     async def trim(self, before: int) -> None:
         await self._kafka.admin.delete_records(self._topic, self._partition, before)

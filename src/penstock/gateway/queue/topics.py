@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.gateway.errors import ApiFailure
 from penstock.gateway.kafka.admin import INTERNAL_PREFIX
 from penstock.gateway.kafka.errors import TopicExistsError, UnknownTopicError
+from penstock.gateway.queue.fresh import seen
 from penstock.metadata.topic_names import problem_with
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Topics:
         asking = self._asking.get(topic)
         if asking is None:
             asking = self._asking[topic] = asyncio.create_task(self._ask(topic))
+            asking.add_done_callback(seen)
         if found is not None and age_s < STALE_S:
             return found
         return await asyncio.shield(asking)

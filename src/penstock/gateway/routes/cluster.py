@@ -80,7 +80,6 @@ async def cluster_log(request: Request, after: str | None = None) -> Response:
 async def cluster_events(request: Request) -> Response:
     endpoint = endpoint_of(request)
     first = await endpoint.ask(LOG)
-    limits = gateway_of(request).settings.limits
 
     async def follow(emit: Emit) -> None:
         seen: dict[str | None, int] = {}
@@ -91,12 +90,7 @@ async def cluster_events(request: Request) -> Response:
             await asyncio.sleep(POLL_S)
             answer = await ask_again(endpoint, answer)
 
-    return EventStream(
-        follow,
-        streams_of(request).stopping,
-        heartbeat_s=limits.stream_heartbeat_seconds,
-        stall_s_max=limits.stream_stall_seconds_max,
-    )
+    return EventStream(follow, streams_of(request), gateway_of(request).settings.limits)
 
 
 @router.post(

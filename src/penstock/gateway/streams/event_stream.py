@@ -16,6 +16,9 @@ from penstock.gateway.streams.following import Outflow, StalledError, first_to_e
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from penstock.gateway.settings import GatewayLimits
+    from penstock.gateway.streams.state import Streams
+
 EVENTS_TYPE: Final = "text/event-stream"
 HEARTBEAT: Final = b": heartbeat\n\n"
 FIRST: Final = b"retry: 1000\n\n"
@@ -35,16 +38,14 @@ def event(data: bytes, *, name: str | None = None, event_id: str | None = None) 
 class EventStream(Response):
     media_type = EVENTS_TYPE
 
-    def __init__(
-        self, source: Source, stopping: asyncio.Event, *, heartbeat_s: float, stall_s_max: float
-    ) -> None:
-        """When `stopping` is set it ends; browsers then connect again by themselves."""
+    def __init__(self, source: Source, streams: Streams, limits: GatewayLimits) -> None:
+        """It ends when the gateway stops; browsers then connect again by themselves."""
         super().__init__(None, headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._source = source
-        self._stopping = stopping
-        self._heartbeat_s = heartbeat_s
-        self._stall_s_max = stall_s_max
+        self._streams = streams
+        self._heartbeat_s = limits.stream_heartbeat_seconds
+        self._stall_s_max = limits.stream_stall_seconds_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
@@ -60,7 +61,7 @@ class EventStream(Response):
                 await emit(HEARTBEAT)
 
         async def until_stopped() -> None:
-            await self._stopping.wait()
+            await self._streams.stopping.wait()
 
         async def follow() -> None:
             await emit(FIRST)
@@ -70,6 +71,8 @@ class EventStream(Response):
         try:
             await first_to_end(follow(), heartbeat(), outflow.watch(), until_gone(receive), until_stopped())
         except (KafkaClientError, StalledError) as error:
+            if isinstance(error, StalledError):
+                self._streams.metrics.stalled()
             code, reason = closing_of(error)
             body = {"status": "failure", "message": reason, "code": code}
             last["body"] = event(orjson.dumps(body), name="error")

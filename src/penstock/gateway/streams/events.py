@@ -56,7 +56,7 @@ async def events(
     check_usable(topic)
     number = parse_partition(partition)
     seen = parse_event_id(last_event_id) if last_event_id else {}
-    reader, limits = gateway.kafka.reader, gateway.settings.limits
+    reader = gateway.kafka.reader
     positions = await find_positions(reader, topic, number, parse_start(offset, "end"), seen)
     told = dict(positions)
     metrics = streams_of(request).metrics
@@ -73,9 +73,4 @@ async def events(
         with metrics.stream(KIND):
             await follow_topic(reader, topic, positions, deliver, all_partitions=number is None)
 
-    return EventStream(
-        follow,
-        streams_of(request).stopping,
-        heartbeat_s=limits.stream_heartbeat_seconds,
-        stall_s_max=limits.stream_stall_seconds_max,
-    )
+    return EventStream(follow, streams_of(request), gateway_of(request).settings.limits)

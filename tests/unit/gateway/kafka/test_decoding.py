@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ records = st.lists(
 
 
 @given(records, st.integers(0, 4), st.sampled_from([0, LOG_APPEND_TIME]), st.integers(0, 3_000))
-def test_both_decoders_agree(plan: list[tuple], codec: int, attributes: int, begin: int) -> None:  # type: ignore[type-arg]
+def test_both_decoders_agree(plan: list[Any], codec: int, attributes: int, begin: int) -> None:
     written, offset = [], 500
     for step, *fields in plan:
         offset += step
