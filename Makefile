@@ -33,7 +33,7 @@ lint: install ## Style, types and architecture rules.
 
 test: lint ## Lint, then all tests. Brings kcat when it can.
 	scripts/ensure-kcat
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt
@@ -41,7 +41,8 @@ bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 
 soak: install ## The long form of the fault tests and simulations.
 	scripts/ensure-kcat
-	PENSTOCK_CRASHES=500 PENSTOCK_FAULT_SECONDS=600 PENSTOCK_LOAD_SECONDS=600 $(BIN)/pytest --timeout 0 tests/e2e
+	PENSTOCK_CRASHES=500 PENSTOCK_FAULT_SECONDS=600 PENSTOCK_LOAD_SECONDS=600 PENSTOCK_QUEUE_SECONDS=60 \
+	  $(BIN)/pytest --timeout 0 tests/e2e
 	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest -n 2 --timeout 0 tests/sim/test_quorum.py tests/sim/test_replication.py
 	PENSTOCK_STREAM_KILLS=50 PENSTOCK_FLIGHTS_ROWS=10000000 $(BIN)/pytest --timeout 0 tests/pipelines
 

@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from tests.support.postgres import PostgresProcess
 
 
+RINGS = ("pipelines", "e2e", "compat", "sim")
+"""Those with long tests first: of two processes none is left with a long one at the end."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        ring = item.path.relative_to(config.rootpath / "tests").parts[0]
+        return RINGS.index(ring) if ring in RINGS else len(RINGS)
+
+    items.sort(key=rank)
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker of this test alone: it may be killed, restarted and filled."""

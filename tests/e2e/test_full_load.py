@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from pathlib import Path
 
-SECONDS = float(os.environ.get("PENSTOCK_LOAD_SECONDS", "20"))
+SECONDS = float(os.environ.get("PENSTOCK_LOAD_SECONDS", "10"))
 TOPIC = "load"
 SEGMENT_BYTES = 16 * 1024 * 1024
 DELETE_EVERY_S = 2.0

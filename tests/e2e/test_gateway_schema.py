@@ -135,3 +135,12 @@ def test_the_page_for_people(gateway: GatewayProcess) -> None:
         assert f"<code>{path}</code>" in page.text
     assert "<script" not in page.text
     assert "http://" not in page.text
+
+
+@pytest.mark.parametrize("name", ["", "\x00", "no.such.setting", "©"])
+def test_settings_that_librdkafka_does_not_take(gateway: GatewayProcess, topic: str, name: str) -> None:
+    gateway.post("/topics", {"topic_name": topic})
+    answer = gateway.request("PATCH", f"/v1/topics/{topic}", json={"config": {name: "x"}})
+    assert answer.status_code == 400, answer.text
+    created = gateway.post("/v1/topics", {"name": f"{topic}-2", "config": {name: "x"}})
+    assert created.status_code == 400, created.text

@@ -119,12 +119,14 @@ class Gateway:
         deadline: float,
     ) -> Answer:
         limit_s = max(TRY_S_MIN, min(TRY_S_MAX, deadline - time.monotonic()))
-        connection.timeout = limit_s  # for connecting
-        if connection.sock is not None:
+        connection.timeout = limit_s
+        if connection.sock is None:
+            connection.connect()
+        else:
             connection.sock.settimeout(limit_s)
         kind = {} if body is None else {"Content-Type": "application/json"}
         # The gateway may refuse before it has read everything: then the answer that follows says why.
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request(method, self._parts.path + target, body, {**self._headers, **kind})
         response = connection.getresponse()
         content = response.read(ANSWER_BYTES_MAX)

@@ -23,12 +23,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from penstock.gateway.kafka.errors import KafkaClientError, KafkaUnavailableError
+from penstock.gateway.kafka.errors import InvalidRequestError, KafkaClientError, KafkaUnavailableError
 from penstock.gateway.kafka.librdkafka import error_in, error_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Future
+
+    from confluent_kafka.admin import TopicDescription
 
 T = TypeVar("T")
 
@@ -109,6 +111,16 @@ class KafkaAdmin:
             raise KafkaUnavailableError("the gateway is stopping")
         return self._client
 
+    async def _ask(self, ask: Callable[[AdminClient], Mapping[Any, Future[T]]], topic: str = "") -> T:
+        """The answer to a question about one thing; `ask` makes it and returns the client's future for it."""
+        try:
+            (future,) = ask(self.client).values()
+        except KafkaException as error:
+            raise error_in(error, topic) from error
+        except (TypeError, ValueError) as error:  # nothing that librdkafka would send
+            raise InvalidRequestError(str(error)) from error
+        return await self._answer(future, topic)
+
     async def _answer(self, future: Future[T], topic: str = "") -> T:
         try:
             async with asyncio.timeout(self._seconds_max + GRACE_S):
@@ -136,10 +148,7 @@ class KafkaAdmin:
 
     async def describe(self, topic: str) -> list[PartitionInfo]:
         """The partitions of one topic; UnknownTopicError."""
-        future = self.client.describe_topics(TopicCollection([topic]), request_timeout=self._seconds_max)[
-            topic
-        ]
-        description = await self._answer(future, topic)
+        description = await self._describe(topic)
         return [
             PartitionInfo(
                 entry.id,
@@ -150,12 +159,17 @@ class KafkaAdmin:
             for entry in description.partitions
         ]
 
+    async def _describe(self, topic: str) -> TopicDescription:
+        return await self._ask(
+            lambda client: client.describe_topics(
+                TopicCollection([topic]), request_timeout=self._seconds_max
+            ),
+            topic,
+        )
+
     async def identify(self, topic: str) -> TopicIdentity:
         """Which topic has this name, and how many partitions; UnknownTopicError."""
-        future = self.client.describe_topics(TopicCollection([topic]), request_timeout=self._seconds_max)[
-            topic
-        ]
-        description = await self._answer(future, topic)
+        description = await self._describe(topic)
         return TopicIdentity(str(description.topic_id), len(description.partitions))
 
     async def create_topic(
@@ -167,23 +181,29 @@ class KafkaAdmin:
         config: Mapping[str, str] | None = None,
     ) -> None:
         """TopicExistsError, InvalidTopicError."""
-        new = NewTopic(
-            topic,
-            num_partitions=partitions,
-            replication_factor=replicas or BROKER_DEFAULT,
-            config=dict(config or {}),
-        )
-        await self._answer(self.client.create_topics([new], request_timeout=self._seconds_max)[topic], topic)
+
+        def ask(client: AdminClient) -> Mapping[str, Future[None]]:
+            new = NewTopic(
+                topic,
+                num_partitions=partitions,
+                replication_factor=replicas or BROKER_DEFAULT,
+                config=dict(config or {}),
+            )
+            return client.create_topics([new], request_timeout=self._seconds_max)
+
+        await self._ask(ask, topic)
 
     async def delete_topic(self, topic: str) -> None:
-        await self._answer(
-            self.client.delete_topics([topic], request_timeout=self._seconds_max)[topic], topic
+        await self._ask(
+            lambda client: client.delete_topics([topic], request_timeout=self._seconds_max), topic
         )
 
     async def configs(self, topic: str) -> dict[str, ConfigValue]:
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        (future,) = self.client.describe_configs([resource], request_timeout=self._seconds_max).values()
-        entries: dict[str, ConfigEntry] = await self._answer(future, topic)
+        def ask(client: AdminClient) -> Mapping[Any, Future[dict[str, ConfigEntry]]]:
+            resource = ConfigResource(ResourceType.TOPIC, topic)
+            return client.describe_configs([resource], request_timeout=self._seconds_max)
+
+        entries = await self._ask(ask, topic)
         return {
             name: ConfigValue(
                 entry.value,
@@ -196,25 +216,29 @@ class KafkaAdmin:
 
     async def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
         """None goes back to the default."""
-        entries = [
-            ConfigEntry(
-                name,
-                value,
-                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-            )
-            for name, value in changes.items()
-        ]
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        (future,) = self.client.incremental_alter_configs(
-            [resource], request_timeout=self._seconds_max
-        ).values()
-        await self._answer(future, topic)
+
+        def ask(client: AdminClient) -> Mapping[Any, Future[Any]]:
+            entries = [
+                ConfigEntry(
+                    name,
+                    value,
+                    incremental_operation=AlterConfigOpType.DELETE
+                    if value is None
+                    else AlterConfigOpType.SET,
+                )
+                for name, value in changes.items()
+            ]
+            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+            return client.incremental_alter_configs([resource], request_timeout=self._seconds_max)
+
+        await self._ask(ask, topic)
 
     async def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Everything below the offset `before` goes away."""
         where = TopicPartition(topic, partition, before)
-        (future,) = self.client.delete_records([where], request_timeout=self._seconds_max).values()
-        await self._answer(future, topic)
+        await self._ask(
+            lambda client: client.delete_records([where], request_timeout=self._seconds_max), topic
+        )
 
     async def end_offsets(self, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Where each partition ends; those that cannot be asked are left out."""
@@ -242,13 +266,13 @@ class KafkaAdmin:
         )
 
     async def describe_group(self, group: str) -> GroupDescription:
-        described = await self._answer(
-            self.client.describe_consumer_groups([group], request_timeout=self._seconds_max)[group]
+        described = await self._ask(
+            lambda client: client.describe_consumer_groups([group], request_timeout=self._seconds_max)
         )
-        stored = await self._answer(
-            self.client.list_consumer_group_offsets(
+        stored = await self._ask(
+            lambda client: client.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group)], request_timeout=self._seconds_max
-            )[group]
+            )
         )
         committed: dict[tuple[str, int], int] = {}
         for entry in stored.topic_partitions or []:
