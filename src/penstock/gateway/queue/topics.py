@@ -45,6 +45,7 @@ class Topics:
 
     def forget(self, topic: str) -> None:
         self._known.pop(topic, None)
+        self._asking.pop(topic, None)  # its answer may be older than the reason to forget
         self._kafka.reader.forget(topic)
 
     async def create(self, topic: str) -> None:
@@ -70,15 +71,28 @@ class Topics:
     async def _ask(self, topic: str) -> TopicIdentity:
         try:
             identity = await self._kafka.admin.identify(topic)
+            self._learned(topic, identity)
         except UnknownTopicError:
-            self._known.pop(topic, None)
+            self._learned(topic, None)
             raise
         finally:
-            del self._asking[topic]
+            if self._is_newest(topic):
+                del self._asking[topic]
+        return identity
+
+    def _is_newest(self, topic: str) -> bool:
+        """Whether the task that runs is the one whose answer counts."""
+        return self._asking.get(topic) is asyncio.current_task()
+
+    def _learned(self, topic: str, identity: TopicIdentity | None) -> None:
+        if not self._is_newest(topic):
+            return
+        self._known.pop(topic, None)
+        if identity is None:
+            return
         if len(self._known) >= self._topics_max:
             del self._known[next(iter(self._known))]
         self._known[topic] = identity, asyncio.get_running_loop().time()
-        return identity
 
 
 def check_usable(topic: str) -> None:
