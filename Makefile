@@ -33,7 +33,7 @@ lint: install ## Style, types and architecture rules.
 
 test: lint ## Lint, then all tests. Brings kcat when it can.
 	scripts/ensure-kcat
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt

@@ -215,9 +215,18 @@ def receive_all(connection: ClientConnection) -> None:
         receive_bytes(connection)
 
 
+def small_socket(gateway: GatewayProcess) -> socket.socket:
+    """Connected; the system takes little for it, where it would otherwise take all that the test sends."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    client.connect(("127.0.0.1", gateway.port))
+    return client
+
+
 def deaf_client(gateway: GatewayProcess) -> socket.socket:
     """It asks for events and reads none."""
-    client = socket.create_connection(("127.0.0.1", gateway.port), RECEIVE_S_MAX * PATIENCE)
+    client = small_socket(gateway)
+    client.settimeout(RECEIVE_S_MAX * PATIENCE)
     client.sendall(b"GET /v1/topics/deaf/events?offset=0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
     return client
 
@@ -242,8 +251,9 @@ def test_a_reader_that_never_reads_is_let_go(broker: BrokerProcess, tmp_path: An
     fill(broker.bootstrap, "deaf", [b"x" * 900_000] * 20)
     options = ("--limit", "stream_stall_seconds_max=1", "--limit", "stream_close_seconds_max=6")
     with GatewayProcess(tmp_path, broker.bootstrap, *options) as gateway:
+        options_of_client = {"max_size": None, "max_queue": 1, "ping_interval": None}
         with open_socket(
-            gateway, "deaf/stream?offset=0&format=bytes", max_size=None, max_queue=1, ping_interval=None
+            gateway, "deaf/stream?offset=0&format=bytes", sock=small_socket(gateway), **options_of_client
         ) as deaf:
             wait_until(lambda: stalled(gateway) == 1, "a reader that takes nothing is noticed")
             with pytest.raises(ConnectionClosed) as closed:

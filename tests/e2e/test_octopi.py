@@ -59,12 +59,16 @@ class Link:
         self._requests_flow, self._answers_flow = threading.Event(), threading.Event()
         self._holds_requests_from = 0
         self._sockets: set[socket.socket] = set()
+        self._served: list[threading.Event] = []
+        """For each connection: cleared once it has brought an answer with records that was to be the last."""
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
         self.open()
 
     def open(self) -> None:
         self._holds_requests_from = 0
+        for each in self._served:
+            each.set()
         self._requests_flow.set()
         self._answers_flow.set()
         if self._listener is None:
@@ -90,7 +94,7 @@ class Link:
         self._answers_flow.clear()
 
     def hold_requests_after_records(self) -> None:
-        """Let one more answer with records through, and from then on no request."""
+        """Let one more answer with records through on each connection, and from then on no request."""
         self._holds_requests_from = VALUE_BYTES // 4
 
     def block(self) -> None:
@@ -122,19 +126,27 @@ class Link:
             except OSError:
                 client.close()
                 continue
+            unserved = threading.Event()
+            unserved.set()
             with self._lock:
                 self._sockets |= {client, server}
+                self._served.append(unserved)
             for source, sink, flow in (
                 (client, server, self._requests_flow),
                 (server, client, self._answers_flow),
             ):
-                threading.Thread(target=self._pump, args=(source, sink, flow), daemon=True).start()
+                arguments = (source, sink, flow, unserved)
+                threading.Thread(target=self._pump, args=arguments, daemon=True).start()
 
-    def _pump(self, source: socket.socket, sink: socket.socket, flow: threading.Event) -> None:
+    def _pump(
+        self, source: socket.socket, sink: socket.socket, flow: threading.Event, unserved: threading.Event
+    ) -> None:
         try:
             while data := source.recv(256 * 1024):
-                if flow is self._answers_flow and 0 < self._holds_requests_from <= len(data):
-                    self._requests_flow.clear()
+                if flow is self._requests_flow:
+                    unserved.wait()
+                elif 0 < self._holds_requests_from <= len(data):
+                    unserved.clear()
                 flow.wait()
                 if sink not in self._sockets:
                     return  # broken while this was held back
