@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.group_deadlines import Deadlines
 from penstock.groups.messages import Answer, Effect, Reply, Write
-from penstock.groups.records import RecordError
 from penstock.groups.shard import Shard
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.compression import CompressionError
+from penstock.wire.fields import RecordError
 from penstock.wire.records import Record, RecordsError, decode_records
 
 if TYPE_CHECKING:

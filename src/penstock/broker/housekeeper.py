@@ -66,7 +66,7 @@ class Housekeeper:
 
     async def apply_compaction(self, partition: Partition) -> None:
         now_ms = self._broker.now_ms()
-        plan = partition.log.compaction_plan(now_ms=now_ms, high_watermark=partition.high_watermark)
+        plan = partition.log.compaction_plan(now_ms=now_ms, bound=partition.last_stable_offset)
         if plan is None:
             return
         try:

@@ -130,6 +130,11 @@ class Partition:
     def log_start_offset(self) -> int:
         return self.log.log_start_offset
 
+    @property
+    def last_stable_offset(self) -> int:
+        """Where the first open transaction begins; without one, the high watermark."""
+        return self.log.producers.transactions.last_stable_offset(self.high_watermark)
+
     def check_leader_epoch(self, leader_epoch: int) -> None:
         """Refuse a client whose metadata is older or newer than ours; -1 skips the check."""
         if leader_epoch == -1 or leader_epoch == self.leader_epoch:

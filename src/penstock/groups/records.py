@@ -1,7 +1,6 @@
 """The records of `__consumer_offsets`, byte for byte as Kafka writes them.
 
-A string is length(2) and UTF-8, bytes are length(4) and content, -1 stands for null; integers are big-endian.
-Every key and every value begins with version(2)::
+The fields are those of penstock.wire.fields. Every key and every value begins with version(2)::
 
     key 0, 1  offset commit    group(string) topic(string) partition(4)
     key 2     group metadata   group(string)
@@ -28,12 +27,7 @@ import struct
 from dataclasses import dataclass
 
 from penstock.groups.offsets import CommittedOffset
-
-STRING_BYTES_MAX = 32_767
-
-
-class RecordError(Exception):
-    """The bytes are not a record of `__consumer_offsets` in a version that is known here."""
+from penstock.wire.fields import FieldReader, RecordError, int16, string, with_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,45 +64,40 @@ class GroupMetadataValue:
     members: tuple[MemberValue, ...]
 
 
-def fits(text: str) -> bool:
-    """Whether a record can hold the string; newer versions of requests can hold longer ones."""
-    return len(text) <= STRING_BYTES_MAX and len(text.encode()) <= STRING_BYTES_MAX
-
-
 def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    return _int16(1) + _string(group_id) + _string(topic) + struct.pack(">i", partition)
+    return int16(1) + string(group_id) + string(topic) + struct.pack(">i", partition)
 
 
 def encode_group_key(group_id: str) -> bytes:
-    return _int16(2) + _string(group_id)
+    return int16(2) + string(group_id)
 
 
 def encode_offset_value(value: CommittedOffset) -> bytes:
     if value.expire_timestamp_ms is not None:
         timestamps = struct.pack(">qq", value.commit_timestamp_ms, value.expire_timestamp_ms)
-        return struct.pack(">hq", 1, value.offset) + _string(value.metadata) + timestamps
+        return struct.pack(">hq", 1, value.offset) + string(value.metadata) + timestamps
     head = struct.pack(">hqi", 3, value.offset, value.leader_epoch)
-    return head + _string(value.metadata) + struct.pack(">q", value.commit_timestamp_ms)
+    return head + string(value.metadata) + struct.pack(">q", value.commit_timestamp_ms)
 
 
 def encode_group_value(value: GroupMetadataValue) -> bytes:
     out = [
-        _int16(3), _string(value.protocol_type), struct.pack(">i", value.generation_id),
-        _string(value.protocol_name), _string(value.leader),
+        int16(3), string(value.protocol_type), struct.pack(">i", value.generation_id),
+        string(value.protocol_name), string(value.leader),
         struct.pack(">qi", value.state_timestamp_ms, len(value.members)),
     ]  # fmt: skip
     for member in value.members:
         out += [
-            _string(member.member_id), _string(member.group_instance_id), _string(member.client_id),
-            _string(member.client_host),
+            string(member.member_id), string(member.group_instance_id), string(member.client_id),
+            string(member.client_host),
             struct.pack(">ii", member.rebalance_timeout_ms, member.session_timeout_ms),
-            _bytes(member.subscription), _bytes(member.assignment),
+            with_length(member.subscription), with_length(member.assignment),
         ]  # fmt: skip
     return b"".join(out)
 
 
 def decode_key(data: bytes) -> OffsetCommitKey | GroupMetadataKey:
-    reader = _Reader(data)
+    reader = FieldReader(data)
     version = reader.int16()
     key: OffsetCommitKey | GroupMetadataKey
     if version in (0, 1):
@@ -122,7 +111,7 @@ def decode_key(data: bytes) -> OffsetCommitKey | GroupMetadataKey:
 
 
 def decode_offset_value(data: bytes) -> CommittedOffset:
-    reader = _Reader(data)
+    reader = FieldReader(data)
     version = reader.int16()
     if not 0 <= version <= 3:
         raise RecordError(f"unknown offset value version {version}")
@@ -142,7 +131,7 @@ def decode_offset_value(data: bytes) -> CommittedOffset:
 
 
 def decode_group_value(data: bytes) -> GroupMetadataValue:
-    reader = _Reader(data)
+    reader = FieldReader(data)
     version = reader.int16()
     if not 0 <= version <= 3:
         raise RecordError(f"unknown group value version {version}")
@@ -162,7 +151,7 @@ def decode_group_value(data: bytes) -> GroupMetadataValue:
     )
 
 
-def _member(reader: _Reader, version: int) -> MemberValue:
+def _member(reader: FieldReader, version: int) -> MemberValue:
     member_id = reader.string()
     group_instance_id = reader.maybe_string() if version >= 3 else None
     client_id, client_host = reader.string(), reader.string()
@@ -178,61 +167,3 @@ def _member(reader: _Reader, version: int) -> MemberValue:
         subscription=reader.bytes(),
         assignment=reader.bytes(),
     )
-
-
-def _int16(value: int) -> bytes:
-    return struct.pack(">h", value)
-
-
-def _string(text: str | None) -> bytes:
-    if text is None:
-        return _int16(-1)
-    data = text.encode()
-    return _int16(len(data)) + data
-
-
-def _bytes(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
-
-
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._position = 0
-
-    def _take(self, size: int) -> bytes:
-        if size < 0 or self._position + size > len(self._data):
-            raise RecordError("the record ends inside a field")
-        start, self._position = self._position, self._position + size
-        return self._data[start : self._position]
-
-    def int16(self) -> int:
-        return int.from_bytes(self._take(2), signed=True)
-
-    def int32(self) -> int:
-        return int.from_bytes(self._take(4), signed=True)
-
-    def int64(self) -> int:
-        return int.from_bytes(self._take(8), signed=True)
-
-    def maybe_string(self) -> str | None:
-        length = self.int16()
-        if length == -1:
-            return None
-        try:
-            return self._take(length).decode()
-        except UnicodeDecodeError:
-            raise RecordError("a string is not UTF-8") from None
-
-    def string(self) -> str:
-        text = self.maybe_string()
-        if text is None:
-            raise RecordError("a string that must be there is null")
-        return text
-
-    def bytes(self) -> bytes:
-        return self._take(self.int32())
-
-    def end(self) -> None:
-        if self._position != len(self._data):
-            raise RecordError("the record goes on after its last field")

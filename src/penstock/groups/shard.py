@@ -33,6 +33,7 @@ from penstock.groups.messages import (
 )
 from penstock.groups.states import GroupState
 from penstock.types import ErrorCode, TopicPartition
+from penstock.wire.fields import fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
@@ -83,9 +84,9 @@ class Shard:
 
     def join(self, group_id: str, token: int, request: JoinRequest, now_ms: int) -> list[Effect]:
         error = ErrorCode.none
-        if not group_id or not records.fits(group_id):
+        if not group_id or not fits(group_id):
             error = ErrorCode.invalid_group_id
-        elif not all(map(records.fits, _names_in(request))):
+        elif not all(map(fits, _names_in(request))):
             error = ErrorCode.invalid_request
         elif not self._is_session_allowed(request.session_timeout_ms):
             error = ErrorCode.invalid_session_timeout
@@ -142,7 +143,7 @@ class Shard:
     def commit(self, group_id: str, token: int, request: CommitRequest, now_ms: int) -> list[Effect]:
         group = self.groups.get(group_id)
         error = commits.refuse_commit(group, request, now_ms)
-        if not records.fits(group_id):
+        if not fits(group_id):
             error = ErrorCode.invalid_group_id
         if error is not ErrorCode.none:
             return [Answer(token, OffsetsReply(error))]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.groups import records
 from penstock.groups.member import Member
 from penstock.groups.states import GroupState
+from penstock.wire.fields import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,4 +75,4 @@ def restore(group: Group, value: records.GroupMetadataValue, now_ms: int) -> Non
 
 def _check_unique(names: Sequence[str], what: str) -> None:
     if len(set(names)) < len(names):
-        raise records.RecordError(f"two {what} of a group have the same id")
+        raise RecordError(f"two {what} of a group have the same id")

@@ -5,6 +5,8 @@ there. A tombstone (a null value) also goes once a reader has had `delete_retent
 without a key cannot be compacted and go, as in Kafka; brokers refuse them on such topics. Batches keep
 their offset range, epoch, sequence and codec, so that offsets, epochs and producer state read from what is
 left are the same; a producer's last batch stays even when it is empty.
+
+What was aborted goes, and supersedes nothing. Markers stay: without its marker a transaction would be open.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from penstock.wire.records import decode_records, encode_batch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from penstock.storage.transactions import AbortedTransaction
     from penstock.wire.batch import BatchHeader
     from penstock.wire.records import Record
 
@@ -36,6 +39,26 @@ class KeyMap:
 
     def supersedes(self, record: Record) -> bool:
         return record.key is not None and self.last.get(digest(record.key), -1) > record.offset
+
+
+class AbortedBatches:
+    """Which batches belong to aborted transactions."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction] = ()) -> None:
+        self._ranges: dict[int, list[AbortedTransaction]] = {}
+        for each in aborted:
+            self._ranges.setdefault(each.producer_id, []).append(each)
+
+    def __contains__(self, header: BatchHeader) -> bool:
+        return header.is_transactional and any(
+            each.first_offset <= header.base_offset < each.last_offset
+            for each in self._ranges.get(header.producer_id, ())
+        )
+
+    def without(
+        self, batches: Iterable[tuple[BatchHeader, memoryview]]
+    ) -> Iterable[tuple[BatchHeader, memoryview]]:
+        return ((header, batch) for header, batch in batches if header not in self)
 
 
 def digest(key: bytes) -> bytes:
@@ -68,6 +91,7 @@ class Cleaning:
     """Tombstones at lower offsets have been visible for long enough."""
     producers: Mapping[int, int]
     """Per producer the last offset of its last batch."""
+    aborted: AbortedBatches = field(default_factory=AbortedBatches)
     records_before: int = 0
     records_after: int = 0
     tombstones_after: int = 0
@@ -78,7 +102,7 @@ class Cleaning:
             return batch
         self.records_before += header.records_count
         records = list(decode_records(batch, header))
-        kept = [record for record in records if self._stays(record)]
+        kept = [] if header in self.aborted else [record for record in records if self._stays(record)]
         self.records_after += len(kept)
         self.tombstones_after += sum(record.value is None for record in kept)
         if len(kept) == len(records) and records:

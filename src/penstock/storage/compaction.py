@@ -20,10 +20,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.storage.blobs import seal, unseal
-from penstock.storage.cleaner import KEYS_MAX, Cleaning, KeyMap, build_key_map
+from penstock.storage.cleaner import KEYS_MAX, AbortedBatches, Cleaning, KeyMap, build_key_map
 from penstock.storage.cleaning_files import FileRound, MemoryRound
 from penstock.storage.errors import StorageError, os_failure
 from penstock.storage.interface import SegmentInfo
+from penstock.storage.transactions import AbortedTransaction
 from penstock.wire.batch import BatchError
 from penstock.wire.compression import CompressionError
 from penstock.wire.records import RecordsError
@@ -65,6 +66,7 @@ class CompactionPlan:
     end_offset: int
     tombstones_before: int
     producers: dict[int, int]
+    aborted: list[AbortedTransaction]
     segment_bytes: int
     index_interval_bytes: int
     now_ms: int
@@ -93,6 +95,7 @@ class CompactionPlan:
     def from_json(cls, text: str) -> CompactionPlan:
         value: dict[str, Any] = json.loads(text)
         value["segments"] = [SegmentInfo(*fields) for fields in value["segments"]]
+        value["aborted"] = [AbortedTransaction(*fields) for fields in value["aborted"]]
         value["producers"] = {int(key): offset for key, offset in value["producers"].items()}
         return cls(**value)
 
@@ -184,6 +187,7 @@ def make_plan(
         end_offset=end_offset,
         tombstones_before=tombstones_before,
         producers=producers.last_offsets(),
+        aborted=producers.transactions.aborted_between(0, end_offset),
         segment_bytes=config.segment_bytes,
         index_interval_bytes=config.index_interval_bytes,
         now_ms=now_ms,
@@ -219,16 +223,18 @@ def run_compaction(plan: CompactionPlan) -> CompactionResult:
     try:
         dirty = [segment for segment in plan.segments if segment.end_offset > plan.dirty_from]
         keys = KeyMap(plan.end_offset)
+        aborted = AbortedBatches(plan.aborted)
         if dirty:
-            keys = build_key_map(rounds.batches(dirty), plan.dirty_from, plan.end_offset, plan.keys_max)
-        cleaning = Cleaning(keys, plan.tombstones_before, plan.producers)
+            kept = aborted.without(rounds.batches(dirty))
+            keys = build_key_map(kept, plan.dirty_from, plan.end_offset, plan.keys_max)
+        cleaning = Cleaning(keys, plan.tombstones_before, plan.producers, aborted)
         made = []
         for group in plan.groups():
             rounds.begin(group[0].base_offset)
             for header, batch in rounds.batches(group):
-                kept = cleaning.clean(header, batch)
-                if kept is not None:
-                    rounds.add(kept)
+                cleaned = cleaning.clean(header, batch)
+                if cleaned is not None:
+                    rounds.add(cleaned)
             made.append(
                 CompactedSegment(
                     group[0].base_offset,

@@ -149,7 +149,7 @@ class PartitionLog:
             self._add_snapshot(pending.checkpoint(self.log_end_offset), self.log_end_offset)
         pending.add(batch, header, base_offset, leader_epoch, self.config.index_interval_bytes)
         if header.producer_id != NO_PRODUCER_ID:
-            self.producers.update(header, base_offset, now_ms)
+            self.producers.update(header, base_offset, now_ms, opening.marker_in(batch, header))
         self._now_ms = now_ms
         self.log_end_offset = base_offset + header.last_offset_delta + 1
 
@@ -361,6 +361,7 @@ class PartitionLog:
     def _start_at(self, offset: int) -> None:
         self.log_start_offset = offset
         self.epochs.truncate_start(offset)
+        self.producers.transactions.start_at(offset)
 
     def _drop_front(self, count: int) -> None:
         if count:
@@ -425,11 +426,14 @@ class PartitionLog:
 
     # Compaction
 
-    def compaction_plan(self, now_ms: int, high_watermark: int) -> CompactionPlan | None:
-        """What is worth compacting now, for `run_compaction` in another thread or process."""
+    def compaction_plan(self, now_ms: int, bound: int) -> CompactionPlan | None:
+        """What is worth compacting now, for `run_compaction` in another thread or process.
+
+        Nothing at or after `bound` takes part: the last stable offset.
+        """
         if self.error is not None or not self.config.compact:
             return None
-        bound = min(high_watermark, self.flushed_end_offset)
+        bound = min(bound, self.flushed_end_offset)
         try:
             plan = compaction.make_plan(
                 self.name, self._backend, self.config, self.producers, self.log_start_offset, bound, now_ms

@@ -9,14 +9,19 @@ from penstock.storage.blobs import seal, unseal
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.errors import StorageError
 from penstock.storage.producers import ProducerStates
+from penstock.storage.transactions import Transactions
 from penstock.wire.batch import BatchError, iterate_headers
+from penstock.wire.compression import CompressionError
+from penstock.wire.control import maybe_marker
+from penstock.wire.records import RecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.storage.config import LogConfig
     from penstock.storage.interface import LogBackend
-    from penstock.wire.batch import BatchHeader
+    from penstock.wire.batch import BatchHeader, Buffer
+    from penstock.wire.control import Marker
 
 EPOCHS = "epochs"
 LOG_START = "log-start"
@@ -43,7 +48,13 @@ def snapshot_name(offset: int) -> str:
 
 
 def encode_snapshot(producers: ProducerStates, offset: int) -> bytes:
-    return seal({"offset": offset, "producers": producers.to_json()})
+    return seal(
+        {
+            "offset": offset,
+            "producers": producers.to_json(),
+            "transactions": producers.transactions.to_json(),
+        }
+    )
 
 
 def open_state(backend: LogBackend, config: LogConfig, now_ms: int) -> OpenState:
@@ -97,13 +108,25 @@ def restore_producers(
         value = unseal(backend.get_blob(snapshot_name(snapshots[-1])))
         if value is not None and value["offset"] == snapshots[-1]:
             producers = ProducerStates.from_json(value["producers"])
+            if "transactions" in value:  # there are none in what was written before they existed
+                producers.transactions = Transactions.from_json(value["transactions"])
             start = max(start, snapshots[-1])
             break
         report.append(f"producer snapshot {snapshot_name(snapshots[-1])} is damaged; an older one is used")
         backend.remove_blobs([snapshot_name(snapshots.pop())])
-    for header in stored_headers(backend, start, end_offset):
-        producers.update(header, header.base_offset, now_ms)
+    for header, batch in stored_batches(backend, start, end_offset):
+        producers.update(header, header.base_offset, now_ms, marker_in(batch, header))
     return producers
+
+
+def marker_in(batch: Buffer, header: BatchHeader) -> Marker | None:
+    """Raises StorageError for a control batch that cannot be one: its CRC was right when it was stored."""
+    if not header.is_control:
+        return None
+    try:
+        return maybe_marker(batch, header)
+    except (RecordsError, CompressionError) as error:
+        raise StorageError(f"the control batch at offset {header.base_offset}: {error}") from error
 
 
 def _restore_epochs(
@@ -129,7 +152,7 @@ def _restore_epochs(
         replay_from = snapshots[-1] if snapshots else log_start
     else:
         replay_from = end_offset
-    for header in stored_headers(backend, max(replay_from, log_start), end_offset):
+    for header, _ in stored_batches(backend, max(replay_from, log_start), end_offset):
         if header.partition_leader_epoch > epochs.latest:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
     epochs.truncate_start(log_start)
@@ -137,11 +160,14 @@ def _restore_epochs(
     return epochs, unchanged and not damaged
 
 
-def stored_headers(backend: LogBackend, offset: int, end_offset: int) -> Iterator[BatchHeader]:
+def stored_batches(
+    backend: LogBackend, offset: int, end_offset: int
+) -> Iterator[tuple[BatchHeader, memoryview]]:
     while offset < end_offset and (data := backend.read(offset, PIECE_BYTES, end_offset)):
+        view = memoryview(data)
         try:
-            for _, header in iterate_headers(data):
-                yield header
+            for position, header in iterate_headers(view):
+                yield header, view[position : position + header.size]
                 offset = header.next_offset
         except BatchError as error:
             raise StorageError(f"damaged after offset {offset}: {error}") from error

@@ -1,22 +1,26 @@
-"""What idempotent producers wrote last: how a repeated batch is recognised. Pure.
+"""What idempotent producers wrote last: how a repeated batch is recognised, and what of it is in doubt. Pure.
 
 Per producer id the epoch and the last five batches are kept, as many as a producer may have in flight.
 A batch is checked before it is appended (`check`) and noted when it is (`update`); replaying the headers of
-a log through `update` gives the same state again, so that it need not be written at each step.
+a log through `update` gives the same state again, so that it need not be written at each step. Markers of
+transactions count too: they carry the epoch of the transaction's owner, and end what is open.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.storage.transactions import Transactions
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.batch import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from penstock.wire.batch import BatchHeader
+    from penstock.wire.control import Marker
 
 BATCHES_KEPT = 5
 SEQUENCE_MASK = 0x7FFFFFFF
+NO_COORDINATOR_EPOCH = -1
 
 
 class BatchEntry(NamedTuple):
@@ -36,17 +40,20 @@ class Duplicate(NamedTuple):
 
 
 class ProducerState:
-    __slots__ = ("active_ms", "batches", "epoch")
+    __slots__ = ("active_ms", "batches", "coordinator_epoch", "epoch")
 
     def __init__(self, epoch: int, active_ms: int) -> None:
         self.epoch = epoch
         self.active_ms = active_ms
+        self.coordinator_epoch = NO_COORDINATOR_EPOCH
+        """Of the coordinator that ended its last transaction."""
         self.batches: list[BatchEntry] = []
 
 
 class ProducerStates:
     def __init__(self) -> None:
         self._states: dict[int, ProducerState] = {}
+        self.transactions = Transactions()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -67,6 +74,10 @@ class ProducerStates:
         if header.producer_epoch != state.epoch:
             _check_new_epoch(header, state)
             return None
+        if not header.is_transactional and header.producer_id in self.transactions.open:
+            raise ApiError(
+                ErrorCode.invalid_txn_state, f"producer {header.producer_id} has an open transaction here"
+            )
         if not state.batches:
             return None
         base_sequence = header.base_sequence
@@ -82,8 +93,30 @@ class ProducerStates:
             f"producer {header.producer_id} sent sequence {base_sequence} after {latest}",
         )
 
-    def update(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """Note an appended batch; `base_offset` is the assigned one, whatever the header says."""
+    def check_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> None:
+        """Whether the marker may be appended: neither its producer nor its coordinator is of the past."""
+        state = self._states.get(producer_id)
+        if state is None:
+            return
+        if producer_epoch < state.epoch:
+            raise ApiError(
+                ErrorCode.invalid_producer_epoch,
+                f"a marker for epoch {producer_epoch} of producer {producer_id}, known is {state.epoch}",
+            )
+        if marker.coordinator_epoch < state.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.transaction_coordinator_fenced,
+                f"a marker of coordinator epoch {marker.coordinator_epoch},"
+                f" known is {state.coordinator_epoch}",
+            )
+
+    def update(
+        self, header: BatchHeader, base_offset: int, now_ms: int, marker: Marker | None = None
+    ) -> None:
+        """Note an appended batch; `base_offset` is the assigned one, whatever the header says.
+
+        `marker` is what a control batch holds, if it ends a transaction.
+        """
         producer_id = header.producer_id
         if producer_id == NO_PRODUCER_ID:
             return
@@ -95,8 +128,13 @@ class ProducerStates:
         if header.producer_epoch != state.epoch:
             state.epoch = header.producer_epoch
             batches.clear()
-        if header.is_control:
-            return  # a transaction marker carries the epoch and has no sequence
+        if header.is_control:  # it has no sequence
+            if marker is not None:
+                state.coordinator_epoch = marker.coordinator_epoch
+                self.transactions.end(producer_id, base_offset, is_commit=marker.is_commit)
+            return
+        if header.is_transactional:
+            self.transactions.begin(producer_id, base_offset)
         batches.append(
             BatchEntry(
                 header.base_sequence,
@@ -110,8 +148,12 @@ class ProducerStates:
             del batches[0]
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were silent for so long; how many."""
-        silent = [key for key, state in self._states.items() if now_ms - state.active_ms >= expiration_ms]
+        """Forget producers that were silent for so long and have no open transaction; how many."""
+        silent = [
+            key
+            for key, state in self._states.items()
+            if now_ms - state.active_ms >= expiration_ms and key not in self.transactions.open
+        ]
         for producer_id in silent:
             del self._states[producer_id]
         return len(silent)
@@ -122,16 +164,23 @@ class ProducerStates:
 
     def to_json(self) -> list[Any]:
         return [
-            [producer_id, state.epoch, state.active_ms, [list(entry) for entry in state.batches]]
+            [
+                producer_id,
+                state.epoch,
+                state.active_ms,
+                [list(entry) for entry in state.batches],
+                state.coordinator_epoch,
+            ]
             for producer_id, state in self._states.items()
         ]
 
     @classmethod
     def from_json(cls, value: list[Any]) -> ProducerStates:
         states = cls()
-        for producer_id, epoch, active_ms, batches in value:
+        for producer_id, epoch, active_ms, batches, *more in value:
             state = states._states[producer_id] = ProducerState(epoch, active_ms)
             state.batches = [BatchEntry(*entry) for entry in batches]
+            state.coordinator_epoch = more[0] if more else NO_COORDINATOR_EPOCH
         return states
 
 

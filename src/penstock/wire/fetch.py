@@ -4,7 +4,8 @@ Body, versions 4–11 (version 12 has compact lengths, with tagged fields after 
 
     throttle_time_ms(4) error_code(2, from 7) session_id(4, from 7)
     [ topic [ index(4) error_code(2) high_watermark(8) last_stable_offset(8) log_start_offset(8, from 5)
-              aborted_transactions(nullable array) preferred_read_replica(4, from 11) records(bytes) ] ]
+              [ producer_id(8) first_offset(8) ] (aborted transactions, nullable)
+              preferred_read_replica(4, from 11) records(bytes) ] ]
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
 _THROTTLE_ERROR_SESSION = struct.Struct(">ihi")
 _PARTITION = struct.Struct(">ihqq")
+_ABORTED = struct.Struct(">qq")
 
 FLEXIBLE_FROM = 12
 
@@ -35,6 +37,8 @@ class PartitionAnswer(NamedTuple):
     log_start_offset: int = -1
     preferred_read_replica: int = -1
     records: Buffer = b""
+    aborted: Sequence[tuple[int, int]] | None = None
+    """(producer id, first offset) of aborted transactions; None for a reader that does not ask for them."""
 
 
 def write_response(
@@ -68,7 +72,13 @@ def _write_partition(out: bytearray, answer: PartitionAnswer, version: int) -> N
     )
     if version >= 5:
         out += _I64.pack(answer.log_start_offset)
-    out += b"\x00" if compact else b"\xff\xff\xff\xff"  # no aborted transactions
+    if answer.aborted is None:
+        out += b"\x00" if compact else b"\xff\xff\xff\xff"
+    else:
+        out += array_length(len(answer.aborted), compact)
+        for producer_id, first_offset in answer.aborted:
+            out += _ABORTED.pack(producer_id, first_offset)
+            out += b"\x00" if compact else b""
     if version >= 11:
         out += _I32.pack(answer.preferred_read_replica)
     size = len(answer.records)

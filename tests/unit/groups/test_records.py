@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.groups import records
 from penstock.groups.offsets import CommittedOffset
 from penstock.groups.records import GroupMetadataKey, GroupMetadataValue, MemberValue, OffsetCommitKey
+from penstock.wire.fields import STRING_BYTES_MAX, RecordError, fits
 
 strings = st.text(max_size=40)
 int32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -77,16 +78,16 @@ def test_groups_come_back(value: GroupMetadataValue) -> None:
 def test_a_group_cut_short_or_continued_is_refused(value: GroupMetadataValue, data: st.DataObject) -> None:
     encoded = records.encode_group_value(value)
     end = data.draw(st.integers(0, len(encoded) - 1))
-    with pytest.raises(records.RecordError):
+    with pytest.raises(RecordError):
         records.decode_group_value(encoded[:end])
-    with pytest.raises(records.RecordError):
+    with pytest.raises(RecordError):
         records.decode_group_value(encoded + b"\x00")
 
 
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_record_or_refused(data: bytes) -> None:
     for decode in (records.decode_key, records.decode_offset_value, records.decode_group_value):
-        with contextlib.suppress(records.RecordError):
+        with contextlib.suppress(RecordError):
             decode(data)
 
 
@@ -139,11 +140,11 @@ def test_older_versions_are_read() -> None:
 @pytest.mark.parametrize("data", [b"\x00\x09\x00\x00", b"\xff\xff\x00\x00"])
 def test_unknown_versions_are_refused(data: bytes) -> None:
     for decode in (records.decode_key, records.decode_offset_value, records.decode_group_value):
-        with pytest.raises(records.RecordError, match="version"):
+        with pytest.raises(RecordError, match="version"):
             decode(data)
 
 
 def test_strings_that_do_not_fit() -> None:
-    assert records.fits("a" * records.STRING_BYTES_MAX)
-    assert not records.fits("a" * (records.STRING_BYTES_MAX + 1))
-    assert not records.fits("ä" * (records.STRING_BYTES_MAX - 1))
+    assert fits("a" * STRING_BYTES_MAX)
+    assert not fits("a" * (STRING_BYTES_MAX + 1))
+    assert not fits("ä" * (STRING_BYTES_MAX - 1))

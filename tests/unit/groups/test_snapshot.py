@@ -4,8 +4,9 @@ import pytest
 
 from penstock.groups import records
 from penstock.groups.limits import GroupLimits
-from penstock.groups.records import GroupMetadataValue, MemberValue, RecordError
+from penstock.groups.records import GroupMetadataValue, MemberValue
 from penstock.groups.shard import Shard
+from penstock.wire.fields import RecordError
 
 
 def member(member_id: str, instance_id: str | None = None) -> MemberValue:

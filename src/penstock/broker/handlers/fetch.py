@@ -12,11 +12,13 @@ Sessions are declined (`session_id` 0), which clients take as "send everything e
 A follower serves consumers too (KIP-392), up to the high watermark that it knows; the leader points a client
 at one in its own rack. Replicas fetch with version 17, see replica_fetch.py.
 
-Not done: aborted transactions.
+With isolation level 1 (read_committed) nothing at or after the last stable offset is read, and the answer
+names the aborted transactions whose records are among what is read: the client leaves those out.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.broker.reply import EncodedBody
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
     from penstock.wire.batch import Buffer
 
+READ_COMMITTED = 1
 FOLLOWERS_FROM = 11
 """Clients of earlier versions never ask a follower on purpose."""
 Answers = list[tuple[str, list[PartitionAnswer]]]
@@ -45,10 +48,14 @@ async def fetch(request: FetchRequest, context: RequestContext) -> EncodedBody:
         return EncodedBody(write_response([], context.api_version, error))
     reading = _Fetch(request, context)
     answers = reading.read()
+    now_s = asyncio.get_running_loop().time
     max_wait_s = request.max_wait.total_seconds()
-    if reading.must_wait and max_wait_s > 0:
-        await reading.wait(min(max_wait_s, context.broker.config.limits.fetch_wait_ms_max / 1000))
+    deadline_s = now_s() + min(max_wait_s, context.broker.config.limits.fetch_wait_ms_max / 1000)
+    while reading.must_wait and (left_s := deadline_s - now_s()) > 0:
+        await reading.wait(left_s)
         answers = reading.read()
+        if not reading.is_committed_only:
+            break  # what arrived is readable; for readers of committed data it may not be, yet
     return EncodedBody(write_response(answers, context.api_version))
 
 
@@ -62,6 +69,7 @@ class _Fetch:
         self._wakeup = Wakeup()
         self._turn = self._next_turn()
         self.must_wait = False
+        self.is_committed_only = request.isolation_level == READ_COMMITTED
         self._sends_elsewhere = False
 
     def read(self) -> Answers:
@@ -112,6 +120,8 @@ class _Fetch:
             partition = self._broker.partitions.require(topic, asked.partition)
             partition.check_leader_epoch(asked.current_leader_epoch)
             high_watermark, log_start = partition.high_watermark, partition.log_start_offset
+            stable = partition.last_stable_offset
+            end_offset = stable if self.is_committed_only else high_watermark
             if partition.is_leader:
                 other = self._preferred_replica(partition, asked.fetch_offset)
                 if other is not None:
@@ -120,7 +130,7 @@ class _Fetch:
                         asked.partition,
                         0,
                         high_watermark,
-                        high_watermark,
+                        stable,
                         log_start,
                         preferred_read_replica=other,
                     )
@@ -131,12 +141,12 @@ class _Fetch:
             self._partitions.append(partition)
             if not log_start <= asked.fetch_offset <= partition.log.log_end_offset:
                 return PartitionAnswer(
-                    asked.partition, ErrorCode.offset_out_of_range, high_watermark, high_watermark, log_start
+                    asked.partition, ErrorCode.offset_out_of_range, high_watermark, stable, log_start
                 )
             records: Buffer = b""
             size_max = min(asked.partition_max_bytes, room)
-            if asked.fetch_offset < high_watermark and (is_first or size_max > 0):
-                records = partition.log.read(asked.fetch_offset, size_max, end_offset=high_watermark)
+            if asked.fetch_offset < end_offset and (is_first or size_max > 0):
+                records = partition.log.read(asked.fetch_offset, size_max, end_offset=end_offset)
                 if len(records) > size_max and not is_first:
                     records = b""  # its turn comes when it is the first
         except ApiError as error:
@@ -146,7 +156,12 @@ class _Fetch:
                 "offset %d of %s-%d: %s", asked.fetch_offset, topic, asked.partition, error
             )
             return PartitionAnswer(asked.partition, ErrorCode.kafka_storage_error)
-        return PartitionAnswer(asked.partition, 0, high_watermark, high_watermark, log_start, records=records)
+        aborted = None
+        if self.is_committed_only:
+            aborted = _aborted(partition, asked.fetch_offset, end_offset) if len(records) else ()
+        return PartitionAnswer(
+            asked.partition, 0, high_watermark, stable, log_start, records=records, aborted=aborted
+        )
 
     def _preferred_replica(self, partition: Partition, offset: int) -> int | None:
         """A live in-sync follower in the client's rack that holds the offset; None if we are as good."""
@@ -178,3 +193,9 @@ class _Fetch:
         self._missing_bytes -= size
         if self._missing_bytes <= 0:
             self._wakeup.wake()
+
+
+def _aborted(partition: Partition, offset: int, end_offset: int) -> list[tuple[int, int]]:
+    """Up to the last stable offset rather than the last record read: too many do no harm."""
+    found = partition.log.producers.transactions.aborted_between(offset, end_offset)
+    return [(each.producer_id, each.first_offset) for each in found]

@@ -2,8 +2,8 @@
 
 Timestamps below 0 are names: -1 the high watermark, -2 the start of the log, -3 (version 7) the record with
 the largest timestamp. Others find the first record at or after that time; offset -1 says there is none.
-Nothing at or after the high watermark is found. Until there are transactions the last stable offset is the
-high watermark, so both isolation levels see the same.
+Nothing at or after the high watermark is found, and with isolation level 1 (read_committed) nothing at or
+after the last stable offset.
 
 A lookup by time goes through the log's time index and opens a batch or two: it is done on the event loop,
 which owns the log.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
     from penstock.wire.shapes import Body
 
+READ_COMMITTED = 1
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
@@ -44,13 +45,17 @@ def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> Body:
         partitions = []
         for wanted in topic.partitions:
             is_repeated = asked[topic.name, wanted.partition_index] > 1
-            partitions.append(_answer(context, topic.name, wanted, is_repeated))
+            partitions.append(_answer(context, topic.name, wanted, is_repeated, request.isolation_level))
         answers.append({"name": topic.name, "partitions": partitions})
     return {"topics": answers}
 
 
 def _answer(
-    context: RequestContext, topic: str, wanted: ListOffsetsPartition, is_repeated: bool
+    context: RequestContext,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    is_repeated: bool,
+    isolation_level: int,
 ) -> dict[str, Any]:
     error_code, found = ErrorCode.none, NOT_FOUND
     try:
@@ -62,7 +67,9 @@ def _answer(
             partition.check_is_leader()
         else:
             _check_serves_offsets(partition, context.api_version)
-        found = _find(partition, wanted.timestamp, context.api_version)
+        is_committed_only = isolation_level == READ_COMMITTED
+        end_offset = partition.last_stable_offset if is_committed_only else partition.high_watermark
+        found = _find(partition, wanted.timestamp, end_offset, context.api_version)
     except ApiError as error:
         error_code = error.code
     except StorageError:
@@ -79,18 +86,18 @@ def _check_serves_offsets(partition: Partition, version: int) -> None:
         raise
 
 
-def _find(partition: Partition, timestamp: int, version: int) -> dict[str, int]:
-    log, high_watermark = partition.log, partition.high_watermark
+def _find(partition: Partition, timestamp: int, end_offset: int, version: int) -> dict[str, int]:
+    log = partition.log
     if timestamp == LATEST:
-        return {"timestamp": -1, "offset": high_watermark, "leader_epoch": partition.leader_epoch}
+        return {"timestamp": -1, "offset": end_offset, "leader_epoch": partition.leader_epoch}
     if timestamp == EARLIEST:
         start = partition.log_start_offset
         epoch = log.epochs.epoch_at(start)
         return {"timestamp": -1, "offset": start, "leader_epoch": epoch}
     if timestamp == MAX_TIMESTAMP and version >= MAX_TIMESTAMP_FROM:
-        found = log.max_timestamp(end_offset=high_watermark)
+        found = log.max_timestamp(end_offset=end_offset)
     elif timestamp >= 0:
-        found = log.find_by_time(timestamp, end_offset=high_watermark)
+        found = log.find_by_time(timestamp, end_offset=end_offset)
     else:
         raise ApiError(ErrorCode.unsupported_version)
     if found is None:
