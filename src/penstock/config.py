@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from penstock.groups.limits import GroupLimits
+from penstock.transactions.limits import TransactionLimits
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -83,10 +84,12 @@ class NodeConfig:
     http_port: int | None = 8080
     auto_create_topics: bool = True
     offsets_topic_partitions: int = 16
+    transactions_topic_partitions: int = 16
     topic_defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Defaults of topic configs, by their Kafka names."""
     limits: Limits = field(default_factory=Limits)
     groups: GroupLimits = field(default_factory=GroupLimits)
+    transactions: TransactionLimits = field(default_factory=TransactionLimits)
     cluster: ClusterLimits = field(default_factory=ClusterLimits)
     retention_check_ms: int = 300_000
     """As Kafka's `log.retention.check.interval.ms`."""

@@ -26,6 +26,11 @@ def error_fields(error: ApiError | None) -> dict[str, Any]:
     return {"error_code": error.code, "error_message": error.message}
 
 
+def fenced(error: ErrorCode, knows_it: bool) -> ErrorCode:
+    """PRODUCER_FENCED in the words of a version whose clients do not know that code."""
+    return ErrorCode.invalid_producer_epoch if error is ErrorCode.producer_fenced and not knows_it else error
+
+
 def endpoint_fields(broker: BrokerImage) -> dict[str, Any]:
     return {"host": broker.host, "port": broker.port, "rack": broker.rack}
 

@@ -27,6 +27,7 @@ from penstock.broker.partitions import Partitions
 from penstock.broker.replica_fetcher import ReplicaFetchers
 from penstock.broker.server import Server
 from penstock.broker.supervisor_watch import watch_supervisor
+from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.broker.writers import WriterThreads
 from penstock.controller.controller import Controller
 from penstock.controller.producer_ids import ProducerIds
@@ -111,6 +112,7 @@ class Broker:
             monotonic_ms=self.monotonic_ms,
         )
         self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
         self._watch: asyncio.Task[None] | None = None
         self._probes: set[asyncio.Task[None]] = set()
         self._housekeeper = Housekeeper(self)
@@ -208,6 +210,7 @@ class Broker:
         if self.lost_replicas.found and not config.is_alone:
             await self._unless_failed(self.lifecycle.register_as_unclean())
         await self.groups.start()
+        await self.transactions.start()
         self.lifecycle.start()
         if not config.is_alone:
             self.in_sync_sets.start()
@@ -240,6 +243,7 @@ class Broker:
         await self._housekeeper.stop()
         await self.in_sync_sets.stop()
         await self.fetchers.close()
+        await self.transactions.stop()
         await self.groups.stop()
         await self.partitions.close()
         await self.controller.stop()

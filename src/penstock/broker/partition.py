@@ -14,16 +14,16 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
+from penstock.broker.verifications import Verifications
 from penstock.replication.follower import PartitionFollower
 from penstock.replication.leader import PartitionLeader, PartitionState
 from penstock.storage import FlushJob, PartitionLog, StorageError
 from penstock.types import ApiError, ErrorCode, TopicPartition
 from penstock.wire.batch import BatchHeader, read_header
-from penstock.wire.records import Record, encode_batch
 
 if TYPE_CHECKING:
     from penstock.broker.metrics import Metrics
@@ -114,6 +114,7 @@ class Partition:
         self._readers: set[Reader] = set()
         self._replica_readers: set[Reader] = set()
         self._drained: list[asyncio.Future[None]] = []
+        self.verifications = Verifications()
         self._closed = False
         self.image = image
         self._take_role(image, live)
@@ -255,13 +256,13 @@ class Partition:
         self.when_committed(end_offset, finish)
         await future
 
-    async def append_records(self, records: Sequence[Record]) -> int:
-        """Append the broker's own records as one batch; returns its base offset when it is committed."""
+    async def append_own(self, batch: bytes) -> int:
+        """Append a batch of the broker's own; returns its base offset when it is committed."""
         if self.leader is not None and not self.has_enough_replicas:
             raise ApiError(ErrorCode.not_enough_replicas)
-        batch = encode_batch([record._replace(offset=index) for index, record in enumerate(records)])
-        base_offset = self.append(batch, read_header(batch))
-        await self.committed(base_offset + len(records))
+        header = read_header(batch)
+        base_offset = self.append(batch, header)
+        await self.committed(base_offset + header.last_offset_delta + 1)
         return base_offset
 
     # Reading

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.cli.output import CommandFailed
 from penstock.config import KIB, ClusterLimits, Limits
 from penstock.groups.limits import GroupLimits
+from penstock.transactions.limits import TransactionLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -245,8 +246,8 @@ def read_name(value: Any, pattern: re.Pattern[str]) -> str:
 
 
 def read_limits(
-    kind: type[Limits] | type[GroupLimits] | type[ClusterLimits], value: Any
-) -> Limits | GroupLimits | ClusterLimits:
+    kind: type[Limits] | type[GroupLimits] | type[TransactionLimits] | type[ClusterLimits], value: Any
+) -> Limits | GroupLimits | TransactionLimits | ClusterLimits:
     given = of_type(value, dict, "a table")
     known = {field.name for field in fields(kind)}
     unknown = sorted(given.keys() - known)
@@ -304,6 +305,9 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "offsets_topic_partitions": stored_as(
         "offsets_topic_partitions", whole_number(1, OFFSETS_PARTITIONS_MAX)
     ),
+    "transactions_topic_partitions": stored_as(
+        "transactions_topic_partitions", whole_number(1, OFFSETS_PARTITIONS_MAX)
+    ),
     "retention_check_ms": stored_as("retention_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "compaction_check_ms": stored_as("compaction_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "high_watermark_checkpoint_ms": stored_as(
@@ -315,5 +319,6 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "cluster_id": stored_as("cluster_id", lambda value: read_name(value, CLUSTER_ID)),
     "supervisor": stored_as("supervisor", read_data),
     "groups": stored_as("groups", partial(read_limits, GroupLimits)),
+    "transactions": stored_as("transactions", partial(read_limits, TransactionLimits)),
 }
 """How each key of the file is read, checked and named in NodeConfig."""

@@ -8,7 +8,7 @@ reports back with `Shard.written`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.types import ErrorCode, TopicPartition
 
@@ -90,12 +90,21 @@ class LeaveReply:
     """One for each member that was to leave, in the request's order."""
 
 
+class Producer(NamedTuple):
+    """Of a transaction."""
+
+    id: int
+    epoch: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
     member_id: str = ""
     group_instance_id: str | None = None
     generation_id: int = -1
     offsets: Mapping[TopicPartition, CommittedOffset]
+    producer: Producer | None = None
+    """Set: the offsets count once this producer's transaction is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,12 @@ class DeleteReply:
     error: ErrorCode = ErrorCode.none
 
 
-Reply = JoinReply | SyncReply | LeaveReply | OffsetsReply | DeleteReply
+@dataclass(frozen=True, slots=True)
+class MarkerReply:
+    error: ErrorCode = ErrorCode.none
+
+
+Reply = JoinReply | SyncReply | LeaveReply | OffsetsReply | DeleteReply | MarkerReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +163,16 @@ class OffsetsCommitted:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetsPrepared:
+    """In a transaction that is open."""
+
+    token: int
+    producer_id: int
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    reply: OffsetsReply
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetsRemoved:
     partitions: tuple[TopicPartition, ...]
     token: int | None = None
@@ -160,7 +184,7 @@ class GroupDeleted:
     token: int | None = None
 
 
-Purpose = Assigned | Rejoined | Emptied | OffsetsCommitted | OffsetsRemoved | GroupDeleted
+Purpose = Assigned | Rejoined | Emptied | OffsetsCommitted | OffsetsPrepared | OffsetsRemoved | GroupDeleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +192,18 @@ class Write:
     group: Group
     records: tuple[KeyValue, ...]
     purpose: Purpose
+    producer: Producer | None = None
+    """Set: the records belong to its transaction, in a batch of their own."""
 
 
-Effect = Answer | Write
+@dataclass(frozen=True, slots=True)
+class WriteMarker:
+    """The end of a producer's transaction, for all groups. Written in turn, like what it ends."""
+
+    token: int
+    producer: Producer
+    is_commit: bool
+    coordinator_epoch: int
+
+
+Effect = Answer | Write | WriteMarker

@@ -3,6 +3,9 @@
 Only what is written can be fetched. `in_flight` counts the commits that are on their way to the log: a
 tombstone that follows one of them must cover its partition too, and one that would follow it by the clock
 alone (expiry) must not be written at all.
+
+What a transaction commits is `pending` from when it is written until the transaction's marker is: it
+becomes the group's offset then, or nothing.
 """
 
 from __future__ import annotations
@@ -30,10 +33,12 @@ class CommittedOffset:
 class Offsets:
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
+        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        """By producer id, what its open transaction will commit."""
         self._in_flight: Counter[TopicPartition] = Counter()
 
     def is_empty(self) -> bool:
-        return not self.committed and not self._in_flight
+        return not self.committed and not self._in_flight and not self.pending
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
@@ -47,17 +52,35 @@ class Offsets:
             if written:
                 self.committed[partition] = offset
 
+    def prepare(self, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        self.pending.setdefault(producer_id, {}).update(offsets)
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        offsets = self.pending.pop(producer_id, {})
+        if is_commit:
+            self.committed.update(offsets)
+
+    def is_unstable(self, partition: TopicPartition) -> bool:
+        """An open transaction may replace its offset."""
+        return any(partition in offsets for offsets in self.pending.values())
+
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self.committed.pop(partition, None)
+            for offsets in self.pending.values():
+                offsets.pop(partition, None)
 
     def known(self) -> list[TopicPartition]:
         """All partitions that have or will have an offset."""
-        return sorted(self.committed.keys() | self._in_flight.keys())
+        return sorted(self.committed.keys() | self._in_flight.keys() | self._pending_partitions())
+
+    def _pending_partitions(self) -> set[TopicPartition]:
+        return {partition for offsets in self.pending.values() for partition in offsets}
 
     def expired(self, is_expired: Callable[[TopicPartition, CommittedOffset], bool]) -> list[TopicPartition]:
+        on_their_way = self._in_flight.keys() | self._pending_partitions()
         return sorted(
             partition
             for partition, offset in self.committed.items()
-            if partition not in self._in_flight and is_expired(partition, offset)
+            if partition not in on_their_way and is_expired(partition, offset)
         )

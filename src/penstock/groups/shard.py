@@ -25,6 +25,7 @@ from penstock.groups.messages import (
     LeaveReply,
     LeavingMember,
     OffsetsCommitted,
+    OffsetsPrepared,
     OffsetsRemoved,
     OffsetsReply,
     SyncReply,
@@ -48,15 +49,22 @@ class Shard:
 
     # Loading -------------------------------------------------------------------------------------------
 
-    def replay(self, key: bytes, value: bytes | None, now_ms: int) -> None:
-        """Take one record of the log. Raises RecordError if it cannot be understood."""
+    def replay(self, key: bytes, value: bytes | None, now_ms: int, producer_id: int | None = None) -> None:
+        """Take one record of the log; `producer_id` is set in a batch that belongs to a transaction.
+
+        Raises RecordError if it cannot be understood.
+        """
         decoded = records.decode_key(key)
         group = self.groups.get(decoded.group_id)
         if isinstance(decoded, records.OffsetCommitKey):
             partition = TopicPartition(decoded.topic, decoded.partition)
             if value is not None:
                 group = group or self._create(decoded.group_id, now_ms)
-                group.offsets.committed[partition] = records.decode_offset_value(value)
+                offset = records.decode_offset_value(value)
+                if producer_id is None:
+                    group.offsets.committed[partition] = offset
+                else:
+                    group.offsets.prepare(producer_id, {partition: offset})
             elif group is not None:
                 group.offsets.remove((partition,))
         elif value is not None:
@@ -156,12 +164,22 @@ class Shard:
         if not accepted:
             return [Answer(token, reply)]
         group = group or self._create(group_id, now_ms)
-        group.offsets.begin(accepted)
         written = tuple(
             (_offset_key(group_id, partition), records.encode_offset_value(offset))
             for partition, offset in accepted.items()
         )
-        return [Write(group, written, OffsetsCommitted(token, accepted, reply))]
+        group.offsets.begin(accepted)
+        if request.producer is None:
+            return [Write(group, written, OffsetsCommitted(token, accepted, reply))]
+        purpose = OffsetsPrepared(token, request.producer.id, accepted, reply)
+        return [Write(group, written, purpose, request.producer)]
+
+    def transaction_ended(self, producer_id: int, *, is_commit: bool) -> None:
+        """The marker is written: what the transaction prepared counts, or never did."""
+        for group in list(self.groups.values()):
+            if producer_id in group.offsets.pending:
+                group.offsets.end_transaction(producer_id, is_commit=is_commit)
+                self._drop_if_blank(group)
 
     def delete_offsets(self, group_id: str, token: int, wanted: Iterable[TopicPartition]) -> list[Effect]:
         group = self.groups.get(group_id)
@@ -230,6 +248,12 @@ class Shard:
         group, purpose, ok = write.group, write.purpose, error is ErrorCode.none
         if isinstance(purpose, OffsetsCommitted):
             group.offsets.finish(purpose.offsets, written=ok)
+            self._drop_if_blank(group)
+            return [Answer(purpose.token, purpose.reply if ok else OffsetsReply(error))]
+        if isinstance(purpose, OffsetsPrepared):
+            group.offsets.finish(purpose.offsets, written=False)
+            if ok:
+                group.offsets.prepare(purpose.producer_id, purpose.offsets)
             self._drop_if_blank(group)
             return [Answer(purpose.token, purpose.reply if ok else OffsetsReply(error))]
         if isinstance(purpose, OffsetsRemoved):

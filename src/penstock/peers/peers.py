@@ -34,6 +34,10 @@ class Lane(Enum):
     HEARTBEATS = "heartbeats"
     """Nothing may hold these up."""
     FORWARD = "forward"
+    TRANSACTIONS = "transactions"
+    """Questions to a coordinator, for which a producer waits."""
+    MARKERS = "markers"
+    """Ends of transactions; each waits until it is committed."""
 
 
 class Address(NamedTuple):

@@ -93,6 +93,18 @@ class ProducerStates:
             f"producer {header.producer_id} sent sequence {base_sequence} after {latest}",
         )
 
+    def has(self, header: BatchHeader) -> bool:
+        """Whether this very batch is in the log."""
+        state = self._states.get(header.producer_id)
+        return (
+            state is not None
+            and state.epoch == header.producer_epoch
+            and any(
+                (entry.base_sequence, entry.last_sequence) == (header.base_sequence, header.last_sequence)
+                for entry in state.batches
+            )
+        )
+
     def check_marker(self, producer_id: int, producer_epoch: int, marker: Marker) -> None:
         """Whether the marker may be appended: neither its producer nor its coordinator is of the past."""
         state = self._states.get(producer_id)

@@ -23,7 +23,7 @@ from penstock.metadata.topics import TopicReference
 from penstock.storage import MemoryStorage
 from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode, TopicPartition
-from penstock.wire.records import Record
+from penstock.wire.records import Record, encode_batch
 from tests.unit.broker.in_process import WAIT_S_MAX, begin_epoch, eventually
 
 QUICK = GroupLimits(
@@ -260,7 +260,7 @@ def test_a_shard_that_could_not_be_loaded_is_loaded_by_the_next_request(
 
     run(commit, try_again)
     assert failures == []
-    assert sum("cannot load consumer groups from" in message for message in caplog.messages) == 2
+    assert sum("cannot load __consumer_offsets-" in message for message in caplog.messages) == 2
 
 
 def test_the_limits_are_those_of_the_configuration() -> None:
@@ -354,8 +354,8 @@ def test_records_that_make_no_sense_are_left_out(caplog: pytest.LogCaptureFixtur
         await broker.controller.create_topics([NewTopic("t", 1)])
         await groups.commit("g", committing(5))
         shard = groups._shards[next(iter(groups._shards))]
-        await shard.partition.append_records(
-            [Record(0, 0, b"\x00\x63nonsense", b"x"), Record(0, 0, None, b"")]
+        await shard.partition.append_own(
+            encode_batch([Record(0, 0, b"\x00\x63nonsense", b"x"), Record(1, 0, None, b"")])
         )
 
     async def look(broker: Broker) -> None:

@@ -324,7 +324,7 @@ def test_records_of_the_broker_itself_need_enough_replicas() -> None:
         partition, _ = make(OF_THREE, min_insync=2)
         partition.brokers_changed({1})
         with pytest.raises(ApiError) as caught:
-            await partition.append_records([Record(0, 1, b"k", b"v")])
+            await partition.append_own(encode_batch([Record(0, 1, b"k", b"v")]))
         assert caught.value.code == ErrorCode.not_enough_replicas
         assert partition.log.log_end_offset == 0
 

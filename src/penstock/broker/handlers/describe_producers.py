@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.storage import PartitionLog
     from penstock.wire.shapes import Body
 
-NO_COORDINATOR_EPOCH = -1
+NO_OFFSET = -1
 
 
 @api(61, 0, 0)
@@ -55,7 +55,8 @@ def _producers(log: PartitionLog) -> list[dict[str, Any]]:
                     "producer_epoch": state.epoch,
                     "last_sequence": state.batches[-1].last_sequence,
                     "last_timestamp": state.batches[-1].timestamp,
-                    "coordinator_epoch": NO_COORDINATOR_EPOCH,
+                    "coordinator_epoch": state.coordinator_epoch,
+                    "current_txn_start_offset": log.producers.transactions.open.get(producer_id, NO_OFFSET),
                 }
             )
     return answers

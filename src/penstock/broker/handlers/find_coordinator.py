@@ -1,10 +1,7 @@
-"""FindCoordinator (10), versions 0–4: which broker coordinates a group.
+"""FindCoordinator (10), versions 0–4: which broker coordinates a group or a transactional id.
 
-It leads the partition of the offsets topic that the group belongs to. The topic is created when somebody asks
-for the first time. From version 4 on a request names several keys.
-
-Not done: transactions. Looking for their coordinator is refused with the one error that makes every client
-give up at once instead of asking again.
+It leads the partition of the coordinator's topic that the key belongs to. The topic is created when somebody
+asks for the first time. From version 4 on a request names several keys.
 """
 
 from __future__ import annotations
@@ -40,13 +37,12 @@ async def find_coordinator(request: FindCoordinatorRequest, context: RequestCont
 async def _coordinator(key_type: int, key: str, context: RequestContext) -> Body:
     broker = context.broker
     try:
-        if key_type == TRANSACTION:
-            raise ApiError(
-                ErrorCode.transactional_id_authorization_failed, "this broker does not serve transactions"
-            )
-        if key_type != GROUP:
+        if key_type == GROUP:
+            node = await broker.groups.coordinator(key)
+        elif key_type == TRANSACTION:
+            node = await broker.transactions.coordinator(key)
+        else:
             raise ApiError(ErrorCode.invalid_request, f"unknown key type {key_type}")
-        node = await broker.groups.coordinator(key)
     except ApiError as error:
         return {
             "error_code": error.code, "error_message": error.message, "node_id": -1, "host": "", "port": -1,

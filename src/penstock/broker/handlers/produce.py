@@ -8,13 +8,14 @@ which waits for the same commit.
 Versions 0–2 are advertised and refused: librdkafka before 2.11.1 silently switches compression off
 unless version 0 is listed.
 
-Not done: transactions.
+A batch that begins a transaction in its partition is not appended before the transaction's coordinator has
+said that it belongs there (see verifications.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.reply import Deferred, EncodedBody, NoResponse
 from penstock.metadata.configs import INTERNAL_TOPICS
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition, WhenDone
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+_AS_PRODUCE_ERROR: Final = {
+    # Come again: the coordinator cannot say, or is still ending the transaction before.
+    ErrorCode.coordinator_not_available: ErrorCode.not_enough_replicas,
+    ErrorCode.coordinator_load_in_progress: ErrorCode.not_enough_replicas,
+    ErrorCode.not_coordinator: ErrorCode.not_enough_replicas,
+    ErrorCode.concurrent_transactions: ErrorCode.not_enough_replicas,
+    ErrorCode.producer_fenced: ErrorCode.invalid_producer_epoch,
+}
+"""What a coordinator says, in codes that producers know from this API."""
 
 
 @api(0, 3, 9, advertised_from=0, decoder=read_request)
@@ -48,15 +58,16 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
                     raise ApiError(ErrorCode.not_leader_or_follower)
                 if request.acks == ACKS_ALL and not partition.has_enough_replicas:
                     raise ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
-                appended = _append(partition, records, context)
+                batch = _checked(partition, records, context)
+                if batch.begins_transaction:
+                    work.hold(partition, answers, batch, request.transactional_id, context)
+                    continue
+                appended = _append(partition, batch, context)
             except ApiError as error:
-                work.failed = True
-                places = error.places if isinstance(error, RefusedRecordsError) else ()
-                answers.append(
-                    PartitionAnswer(index, error.code, error_message=error.message, record_errors=places)
-                )
+                answers.append(work.refusal(index, error))
             else:
-                work.wait_for(partition, answers, *appended)
+                answers.append(PartitionAnswer(index, 0))
+                work.wait_for(partition, answers, len(answers) - 1, *appended)
     work.one_is_done()
     work.expire_after(request.timeout_ms)
     return work.answer
@@ -90,17 +101,48 @@ class _Produce:
         self._waiting_for_others: list[WhenDone] = []
         self._timer: asyncio.TimerHandle | None = None
 
+    def refusal(self, index: int, error: ApiError) -> PartitionAnswer:
+        self.failed = True
+        places = error.places if isinstance(error, RefusedRecordsError) else ()
+        return PartitionAnswer(index, error.code, error_message=error.message, record_errors=places)
+
+    def hold(
+        self,
+        partition: Partition,
+        answers: list[PartitionAnswer],
+        batch: _Checked,
+        transactional_id: str | None,
+        context: RequestContext,
+    ) -> None:
+        """Append the batch when its transaction is known to be open."""
+        place = len(answers)
+        answers.append(PartitionAnswer(partition.index, 0))
+        self._undone += 1
+
+        def verified(error: ApiError | None) -> None:
+            try:
+                if error is not None:
+                    raise ApiError(_AS_PRODUCE_ERROR.get(error.code, error.code), error.message)
+                appended = _append(partition, batch, context)
+            except ApiError as refused:
+                answers[place] = self.refusal(partition.index, refused)
+            else:
+                self.wait_for(partition, answers, place, *appended)
+            self.one_is_done()
+
+        context.broker.transactions.verify_batch(partition, transactional_id, batch.header, verified)
+
     def wait_for(
         self,
         partition: Partition,
         answers: list[PartitionAnswer],
+        place: int,
         base_offset: int,
         end_offset: int,
         append_time_ms: int,
     ) -> None:
-        place = len(answers)
-        answers.append(
-            PartitionAnswer(partition.index, 0, base_offset, append_time_ms, partition.log_start_offset)
+        answers[place] = PartitionAnswer(
+            partition.index, 0, base_offset, append_time_ms, partition.log_start_offset
         )
         self._undone += 1
         is_open = True
@@ -154,14 +196,19 @@ def _check_request(request: ProduceRequest, topic: str) -> None:
         raise ApiError(ErrorCode.invalid_required_acks, f"acks={request.acks}")
     if topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.invalid_topic_exception, f"{topic} is written by the broker alone")
-    if request.transactional_id is not None:
-        raise ApiError(ErrorCode.invalid_txn_state, "transactions are not served")
 
 
-def _append(
-    partition: Partition, records: memoryview | None, context: RequestContext
-) -> tuple[int, int, int]:
-    """(base offset, end offset, append time or -1) of the batch, appended now or when it first came."""
+class _Checked(NamedTuple):
+    """A batch that is as it should be."""
+
+    data: bytes | memoryview
+    header: BatchHeader
+    append_time_ms: int
+    """-1 where the producer's time counts."""
+    begins_transaction: bool
+
+
+def _checked(partition: Partition, records: memoryview | None, context: RequestContext) -> _Checked:
     header = check_produced(records)
     assert records is not None
     config = partition.config
@@ -169,8 +216,6 @@ def _append(
         raise ApiError(
             ErrorCode.message_too_large, f"{header.size} bytes; the topic takes {config.max_message_bytes}"
         )
-    if header.is_transactional:
-        raise ApiError(ErrorCode.invalid_txn_state, "transactions are not served")
     now_ms = context.broker.now_ms()
     batch: bytes | memoryview = records
     append_time_ms = -1
@@ -184,14 +229,26 @@ def _append(
         raise ApiError(ErrorCode.invalid_timestamp, "the timestamp is out of the topic's range")
     if config.compact:
         _check_keys(batch, header)
+    producers = partition.log.producers
+    begins_transaction = (
+        header.is_transactional
+        and header.producer_id not in producers.transactions.open
+        and not producers.has(header)
+    )
+    return _Checked(batch, header, append_time_ms, begins_transaction)
+
+
+def _append(partition: Partition, batch: _Checked, context: RequestContext) -> tuple[int, int, int]:
+    """(base offset, end offset, append time or -1) of the batch, appended now or when it first came."""
+    header = batch.header
     if header.is_idempotent:
         duplicate = partition.log.producers.check(header)
         if duplicate is not None:
             context.broker.metrics.batches_duplicate += 1
-            time_ms = duplicate.timestamp if config.is_log_append_time else -1
+            time_ms = duplicate.timestamp if partition.config.is_log_append_time else -1
             return duplicate.base_offset, duplicate.last_offset + 1, time_ms
-    base_offset = partition.append(batch, header)
-    return base_offset, base_offset + header.last_offset_delta + 1, append_time_ms
+    base_offset = partition.append(batch.data, header)
+    return base_offset, base_offset + header.last_offset_delta + 1, batch.append_time_ms
 
 
 def _check_keys(batch: bytes | memoryview, header: BatchHeader) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from penstock.broker.group_deadlines import Deadlines
+from penstock.broker.deadlines import Deadlines
 
 if TYPE_CHECKING:
     import pytest

@@ -1,4 +1,4 @@
-"""One timer for the deadlines of many groups; see `groups.alarms` for how they are kept."""
+"""One timer for the deadlines of many; see `groups.alarms` for how they are kept."""
 
 from __future__ import annotations
 

@@ -1,0 +1,76 @@
+"""Transactional batches that wait until the coordinator says that their transaction is open (KIP-890).
+
+Without this, a batch that was delayed on its way could arrive after its transaction was ended, begin another
+one that nobody knows of, and hold up every reader of committed data for ever.
+
+The first batch of a producer's transaction in a partition asks; what the producer sends meanwhile waits in
+line behind it, so that the order stays. A marker that is written meanwhile ends the transaction, and with it
+the worth of an answer that is on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from penstock.types import ApiError, ErrorCode
+
+WhenVerified = Callable[[ApiError | None], None]
+
+
+@dataclass(slots=True)
+class _Verification:
+    waiting: list[WhenVerified] = field(default_factory=list)
+    is_void: bool = False
+
+
+class Verifications:
+    """Of one partition."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, _Verification] = {}
+        self._alone: dict[int, list[_Verification]] = {}
+
+    def join(self, producer_id: int, when_verified: WhenVerified) -> bool:
+        """Wait in line; whether somebody has to `run` the question."""
+        is_first = producer_id not in self._asked
+        self._asked.setdefault(producer_id, _Verification()).waiting.append(when_verified)
+        return is_first
+
+    async def run(self, producer_id: int, ask: Callable[[], Awaitable[ErrorCode]]) -> None:
+        verification = self._asked[producer_id]
+        try:
+            code = await ask()
+        finally:
+            # Nobody joins from here on: who waits is told in one go, and later batches find what these did.
+            del self._asked[producer_id]
+        if code is ErrorCode.none and verification.is_void:
+            code = ErrorCode.invalid_txn_state
+        error = None if code is ErrorCode.none else ApiError(code, "the transaction is not open here")
+        for when_verified in verification.waiting:
+            when_verified(error)
+
+    async def verified(self, producer_id: int, ask: Callable[[], Awaitable[ErrorCode]]) -> None:
+        """Ask for something that nothing else waits behind. Raises ApiError.
+
+        What the caller does next, without waiting, comes before any marker that is written later.
+        """
+        verification = _Verification()
+        asked = self._alone.setdefault(producer_id, [])
+        asked.append(verification)
+        try:
+            code = await ask()
+        finally:
+            asked.remove(verification)
+            if not asked:
+                self._alone.pop(producer_id, None)
+        if code is ErrorCode.none and verification.is_void:
+            code = ErrorCode.invalid_txn_state
+        if code is not ErrorCode.none:
+            raise ApiError(code, "the transaction is not open here")
+
+    def end(self, producer_id: int) -> None:
+        """A marker is about to be written."""
+        asked = self._asked.get(producer_id)
+        for verification in (*self._alone.get(producer_id, ()), *((asked,) if asked else ())):
+            verification.is_void = True
