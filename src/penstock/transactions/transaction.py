@@ -32,7 +32,9 @@ class Transaction:
         self.retry_at_ms = 0
         """When a change that nobody waits for, and that could not be written, is tried again."""
         self._before: tuple[int, int] | None = None
-        """The id and epoch that the present ones replaced at the owner's own request, for its retries."""
+        """The id and epoch that the present ones replaced at their owner's own request, for its retries."""
+        self._asked_by: tuple[int, int] | None = None
+        """Of the change that is on its way, the same."""
 
     @property
     def state(self) -> TransactionState:
@@ -44,17 +46,12 @@ class Transaction:
         self.pending, self.is_pending = value, True
 
     def finish(self, *, is_written: bool) -> None:
-        if is_written and self.pending is not None and self.value is not None:
-            self._remember(self.value, self.pending)
         if is_written:
+            before = self.value
             self.value = self.pending
-        self.pending, self.is_pending = None, False
-
-    def _remember(self, old: TransactionValue, new: TransactionValue) -> None:
-        was, now = (old.producer_id, old.producer_epoch), (new.producer_id, new.producer_epoch)
-        if was != now:
-            # A fence is not what the owner asked for: it must not be taken for the owner's own next epoch.
-            self._before = was if new.state is TransactionState.EMPTY else None
+            if before is not None and self.value is not None and _owner(before) != _owner(self.value):
+                self._before = self._asked_by
+        self.pending, self.is_pending, self._asked_by = None, False, None
 
     # Decisions
 
@@ -67,15 +64,15 @@ class Transaction:
             if request.producer_id != NO_PRODUCER_ID:
                 return ErrorCode.invalid_producer_id_mapping
             return self._owned(request, request.fresh_producer_id, 0, now_ms)
-        asked = (request.producer_id, request.producer_epoch)
-        current = (value.producer_id, value.producer_epoch)
+        asked, current = (request.producer_id, request.producer_epoch), _owner(value)
         is_first = request.producer_id == NO_PRODUCER_ID
         if not is_first and asked not in (current, self._before):
             return ErrorCode.producer_fenced
         if value.state is TransactionState.ONGOING:
             return self.aborted(now_ms)
-        if not is_first and asked == self._before and asked != current:
+        if not is_first and asked == self._before:
             return value  # its answer was lost: the epoch was raised already
+        self._asked_by = None if is_first else asked
         if value.producer_epoch >= EPOCH_LAST:
             return self._owned(request, request.fresh_producer_id, 0, now_ms)
         return self._owned(request, value.producer_id, value.producer_epoch + 1, now_ms)
@@ -172,6 +169,10 @@ class Transaction:
         else:
             due = self.value.last_update_ms + limits.transactional_id_expiration_ms
         return max(due, self.retry_at_ms)
+
+
+def _owner(value: TransactionValue) -> tuple[int, int]:
+    return value.producer_id, value.producer_epoch
 
 
 _OUTCOMES: Final = {

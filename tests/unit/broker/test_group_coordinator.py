@@ -244,10 +244,12 @@ def test_a_shard_that_could_not_be_loaded_is_loaded_by_the_next_request(
     failures = [ValueError("unforeseen"), StorageError("unreadable")]
     real_replay = Shard.replay
 
-    def replay(shard: Shard, key: bytes, value: bytes | None, now_ms: int) -> None:
+    def replay(
+        shard: Shard, key: bytes, value: bytes | None, now_ms: int, producer_id: int | None = None
+    ) -> None:
         if failures:
             raise failures.pop()
-        real_replay(shard, key, value, now_ms)
+        real_replay(shard, key, value, now_ms, producer_id)
 
     async def commit(broker: Broker) -> None:
         groups = await ready(broker)

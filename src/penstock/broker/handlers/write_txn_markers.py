@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (27), versions 0–1: coordinators, and administrators, end transactions in partitions.
+"""WriteTxnMarkers (27), version 1: coordinators, and administrators, end transactions in partitions.
 
 Each marker is answered when it is committed. In a partition of `__consumer_offsets` what the transaction
 prepared becomes the groups' offsets, or nothing.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.wire.shapes import Body
 
 
-@api(27, 0, 1)
+@api(27, 1, 1)
 async def write_txn_markers(request: WriteTxnMarkersRequest, context: RequestContext) -> Body:
     return {"markers": await asyncio.gather(*(_write(each, context) for each in request.markers))}
 

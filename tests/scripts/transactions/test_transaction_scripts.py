@@ -1,0 +1,21 @@
+"""Runs the scripts in this folder; see tests/scripts/runner.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.scripts.transactions.world import World
+from tests.scripts.runner import check
+
+SCRIPTS = sorted(Path(__file__).parent.glob("*.script"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_script(path: Path) -> None:
+    check(path, World())
+
+
+def test_there_are_scripts() -> None:
+    assert len(SCRIPTS) >= 8
