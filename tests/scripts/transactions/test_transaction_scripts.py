@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripts.transactions.world import World
 from tests.scripts.runner import check
+from tests.scripts.transactions.world import World
 
 SCRIPTS = sorted(Path(__file__).parent.glob("*.script"))
 

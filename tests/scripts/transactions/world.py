@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from typing import TYPE_CHECKING
 
 from penstock.transactions.limits import TransactionLimits
 from penstock.transactions.messages import (
@@ -14,9 +15,11 @@ from penstock.transactions.messages import (
     SendMarkers,
     Write,
 )
-from penstock.transactions.records import TransactionValue
 from penstock.transactions.shard import Shard
 from penstock.types import ErrorCode, TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.transactions.records import TransactionValue
 
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
