@@ -27,7 +27,7 @@ from penstock.gateway.kafka.errors import InvalidRequestError, KafkaClientError,
 from penstock.gateway.kafka.librdkafka import error_in, error_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka.admin import TopicDescription
@@ -178,17 +178,17 @@ class KafkaAdmin:
         *,
         partitions: int = 1,
         replicas: int | None = None,
+        assignment: Sequence[Sequence[int]] | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """TopicExistsError, InvalidTopicError."""
+        """`assignment`: the brokers of each partition, the preferred leader first, instead of a number of
+        replicas. TopicExistsError, InvalidTopicError."""
 
         def ask(client: AdminClient) -> Mapping[str, Future[None]]:
-            new = NewTopic(
-                topic,
-                num_partitions=partitions,
-                replication_factor=replicas or BROKER_DEFAULT,
-                config=dict(config or {}),
-            )
+            placing: dict[str, Any] = {"replication_factor": replicas or BROKER_DEFAULT}
+            if assignment is not None:
+                placing = {"replica_assignment": [list(each) for each in assignment]}
+            new = NewTopic(topic, num_partitions=partitions, config=dict(config or {}), **placing)
             return client.create_topics([new], request_timeout=self._seconds_max)
 
         await self._ask(ask, topic)
