@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.spark.consumer import read_range
+from penstock.spark.consumer import read_ranges
 from penstock.spark.errors import DataLossError, SourceError
 from penstock.spark.offsets import OffsetRange, Partition
 from penstock.spark.options import ReadOptions, read_options
@@ -22,7 +22,7 @@ def options(bootstrap: str, timeout_ms: int = 10_000, **others: str) -> ReadOpti
 
 def values(bootstrap: str, start: int, end: int, timeout_ms: int = 10_000, **others: str) -> list[bytes]:
     wanted = OffsetRange(Partition("a", 0), start, end)
-    batches = read_range(wanted, options(bootstrap, timeout_ms, **others))
+    batches = read_ranges([wanted], options(bootstrap, timeout_ms, **others))
     return [value for batch in batches for value in batch.column("value").to_pylist()]
 
 
@@ -66,7 +66,7 @@ def test_a_broker_that_restarts_meanwhile(broker: BrokerProcess) -> None:
     padding = b"x" * 5_000
     topics.fill(broker.bootstrap, "a", [value + padding for value in numbered(0, 20_000)])
     found = []
-    for batch in read_range(OffsetRange(Partition("a", 0), 0, 20_000), options(broker.bootstrap, 30_000)):
+    for batch in read_ranges([OffsetRange(Partition("a", 0), 0, 20_000)], options(broker.bootstrap, 30_000)):
         if not found:
             broker.restart(clean=False)
         found += batch.column("offset").to_pylist()
