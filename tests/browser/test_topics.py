@@ -41,6 +41,7 @@ def test_the_life_of_a_topic(console: Console, cluster: SupervisedCluster) -> No
     expect(message).to_contain_text("first invoice")
     expect(message).to_contain_text("customer 1")
 
+    console.watch.announce("status of 404")  # the page may ask once more while it is left
     delete(console, "invoices")
     expect(console.page.locator("h1")).to_have_text("Topics")
     expect(console.find("topic-invoices")).to_have_count(0)
