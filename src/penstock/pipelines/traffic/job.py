@@ -25,6 +25,7 @@ from penstock.pipelines.flights.job import one_line
 from penstock.pipelines.traffic import transforms
 from penstock.pipelines.traffic.checkpoint import claimed
 from penstock.pipelines.traffic.publisher import HeatmapPublisher
+from penstock.pipelines.traffic.source import FORMAT, GRID, PositionsDataSource
 from penstock.pipelines.traffic.tally import Shape
 from penstock.spark.errors import SourceError
 from penstock.spark.session import defaults, session
@@ -33,17 +34,21 @@ from penstock.traffic.cluster import TopicClusters
 from penstock.traffic.topics import HEATMAP, QUADRANT_PATTERN, SHARED_PLANS, name_number
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 APPLICATION: Final = "penstock traffic"
 GROUP: Final = "penstock-traffic-heatmap"
 """Progress is committed under this name, so that the job's lag can be seen."""
-MESSAGE_COLUMNS: Final = "value BINARY, topic STRING, timestamp TIMESTAMP"
 TRIGGER: Final = "250 milliseconds"
 """Batches begin at least so far apart: without traffic the machine is left alone."""
 BATCH_MESSAGES_MAX: Final = 2_000_000
 TIMEOUT_MS: Final = 30_000
+JAVA_OPTIONS: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    # Arrow checks its bounds at every single value; columns come from our own workers.
+    " -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+)
 CHECKPOINT_FILES: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -114,7 +119,7 @@ def config(master: str | None) -> dict[str, str]:
     java = defaults(master)["spark.driver.extraJavaOptions"]
     return {
         # The better compiler and the parallel collector take their time from the batches they would speed up.
-        "spark.driver.extraJavaOptions": f"{java} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"{java} {JAVA_OPTIONS}",
         "spark.sql.shuffle.partitions": "1",  # there is one group
         "spark.sql.adaptive.enabled": "false",  # and nothing to adapt to
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
@@ -132,28 +137,33 @@ def start(
     spark: SparkSession, settings: Settings, shape: Shape, folder: str, publisher: HeatmapPublisher
 ) -> StreamingQuery:
     """The query, with its checkpoint in `folder`."""
-    messages = (
-        spark.readStream.format("penstock")
-        .schema(MESSAGE_COLUMNS)
-        .option("bootstrap", settings.bootstrap)
-        .option("subscribePattern", QUADRANT_PATTERN)
-        .option("startingOffsets", settings.starting)
-        .option("maxOffsetsPerTrigger", str(BATCH_MESSAGES_MAX))
-        .option("maxInputPartitions", "1")
-        .option("group", GROUP)
-        .option("timeoutMs", str(TIMEOUT_MS))
-        .option("connector", settings.connector)
-        .load()
-    )
-    positions = transforms.positions(messages, shape.grid)
     return (
-        transforms.counted(positions, shape, settings.watermark_ms)
+        transforms.counted(read(spark, settings, shape), shape, settings.watermark_ms)
         .writeStream.outputMode("update")
         .foreachBatch(publisher)
         .option("checkpointLocation", folder)
         .trigger(processingTime=TRIGGER)
         .start()
     )
+
+
+def read(spark: SparkSession, settings: Settings, shape: Shape) -> DataFrame:
+    """The positions, parsed: by our own source while it reads, or from messages of Spark's connector."""
+    options = {
+        "bootstrap": settings.bootstrap,
+        "subscribePattern": QUADRANT_PATTERN,
+        "startingOffsets": settings.starting,
+        "maxOffsetsPerTrigger": str(BATCH_MESSAGES_MAX),
+        "maxInputPartitions": "1",
+        "group": GROUP,
+        "timeoutMs": str(TIMEOUT_MS),
+    }
+    if settings.connector == "kafka":
+        messages = spark.readStream.format("penstock").options(**options, connector="kafka").load()
+        return transforms.positions(messages, shape.grid)
+    spark.dataSource.register(PositionsDataSource)
+    grid = shape.grid.to_json().decode()
+    return spark.readStream.format(FORMAT).options(**options, **{GRID: grid}).load()
 
 
 class _Job:

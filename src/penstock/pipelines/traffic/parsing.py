@@ -36,12 +36,15 @@ PARSED: Final = pa.schema(
     [
         ("outcome", pa.int8()),
         ("event_time", pa.timestamp("us", "UTC")),
+        ("clock", pa.timestamp("us", "UTC")),
         ("car", pa.string()),
         ("cell", pa.int64()),
         ("speed", pa.int64()),
     ]
 )
-"""`event_time` is null if the message may not move the watermark; `speed` is in metres per hour."""
+"""`clock` moves the watermark: the event time, but not later than the message was written, or else one car
+that is ahead of time would make all others late. Both are null for what is not counted. `speed` is in metres
+per hour."""
 _US_PER_MS: Final = 1_000
 _NO_TS: Final = -1
 
@@ -78,6 +81,7 @@ def parse(messages: pa.RecordBatch, grid: Grid) -> pa.RecordBatch:
         [
             pa.array(outcome),
             pa.array(ts * _US_PER_MS, pa.timestamp("us", "UTC"), mask=bad),
+            pa.array(np.minimum(ts, written) * _US_PER_MS, pa.timestamp("us", "UTC"), mask=bad),
             pa.array(cars, pa.string()),
             pa.array(row * (grid.cols * grid.cells) + col),
             pa.array(np.rint(np.where(bad, 0, speed) * METRES).astype(np.int64)),
@@ -141,7 +145,7 @@ def _cells(lat: Floats, lon: Floats, grid: Grid) -> tuple[Ints, Ints, Flags]:
     north = lat - box.south
     east = lon - box.west
     east = np.where(east < 0.0, east + 360.0, east)
-    inside = _between(north, 0.0, box.height) & (east <= box.width) & (lon >= -180.0) & (lon < 180.0)
+    inside = _between(lat, box.south, box.north) & (east <= box.width) & (lon >= -180.0) & (lon < 180.0)
     row = np.where(inside, north / box.height * rows, 0.0).astype(np.int64)
     col = np.where(inside, east / box.width * cols, 0.0).astype(np.int64)
     return np.minimum(row, rows - 1), np.minimum(col, cols - 1), inside

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from penstock.pipelines.traffic.transforms import from_lines
 from penstock.spark.cluster import client_settings, error_line, new_client
 from penstock.spark.errors import SourceError
 from penstock.spark.options import Connection
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 PARTITION: Final = 0
 POLL_S: Final = 0.1
-ROWS_BETWEEN_POLLS: Final = 1_000
 
 
 class BatchFailedError(Exception):
@@ -68,12 +68,11 @@ class HeatmapPublisher:
     def _publish(self, batch: DataFrame) -> None:
         self._failure = None
         totals = self.totals
-        for number, (key, value) in enumerate(batch.collect(), start=1):
-            self._send(bytes(key), bytes(value))
-            if number % ROWS_BETWEEN_POLLS == 0:
-                self._poll(0)
-            if key == TOTALS_KEY:
-                totals = Totals.from_json(bytes(value))
+        for (records,) in batch.collect():
+            for key, value in from_lines(records):
+                self._send(key, value)
+                if key == TOTALS_KEY:
+                    totals = Totals.from_json(value)
         while len(self._producer):
             self._poll(POLL_S)
         self._poll(0)

@@ -1,4 +1,4 @@
-"""A State as bytes, for one binary column of Spark's state store.
+"""A State as bytes, for Spark's state store.
 
 It carries the map and the window that it was counted with: numbers of cells mean nothing on another map.
 

@@ -9,18 +9,20 @@ counted in one call, in columns, so one task is enough.
 from __future__ import annotations
 
 import gc
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]  # Spark needs it; its types would be one more package
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.pipelines.traffic.parsing import parse
+from penstock.pipelines.traffic.source import COLUMNS, MESSAGE_COLUMNS
 from penstock.pipelines.traffic.state import decode, encode
 from penstock.pipelines.traffic.tally import Positions, Shape, State, tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -29,45 +31,61 @@ if TYPE_CHECKING:
     from penstock.traffic.grid import Grid
     from penstock.traffic.heat import HeatCell, Totals
 
-MESSAGES: Final = ("value", "topic", "timestamp")
-PARSED: Final = "outcome TINYINT, event_time TIMESTAMP, car STRING, cell BIGINT, speed BIGINT"
-RECORDS: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
-STATE: Final = StructType([StructField("state", BinaryType())])
+RECORDS: Final = StructType([StructField("records", StringType())])
+"""One row for a batch: a line for each record, its key and its value with a tab in between. Rows of their own
+would cost Spark and Python more time than all the counting."""
+STATE: Final = StructType([StructField("state", StringType())])
+"""In base64: Spark hands bytes over to Python one by one, and text as a whole."""
 
 
 def positions(messages: DataFrame, grid: Grid) -> DataFrame:
-    """One row for each message, with its outcome; `event_time` is null if it may not move the watermark."""
+    """One row for each message of Spark's own connector, as source.py gives them."""
 
     def parse_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield parse(batch, grid)
-        _spare_garbage_collection()
 
-    parsed = messages.select(*MESSAGES).mapInArrow(parse_all, PARSED)
-    return parsed.selectExpr("outcome", "event_time", "xxhash64(car, event_time) AS key", "cell", "speed")
+    return messages.select(*MESSAGE_COLUMNS).mapInArrow(parse_all, COLUMNS)
+
+
+def keyed(found: DataFrame) -> DataFrame:
+    """With the key that tells positions apart in place of the car."""
+    return found.selectExpr(
+        "outcome", "event_time", "clock", "xxhash64(car, event_time) AS key", "cell", "speed"
+    )
 
 
 def counted(found: DataFrame, shape: Shape, watermark_ms: int) -> DataFrame:
-    """The records of the heat map, in the order in which they are to be written: totals are the last."""
+    """The records of the heat map as text, in the order in which they are to be written: totals are last."""
     return (
-        found.withWatermark("event_time", f"{watermark_ms} milliseconds")
+        keyed(found)
+        .withWatermark("clock", f"{watermark_ms} milliseconds")
         .selectExpr("0 AS everything", "*")
+        .coalesce(1)  # with one partition already there, Spark shuffles nothing
         .groupBy("everything")
         # Without a timeout Spark leaves late rows to us, who count them, instead of dropping them.
         .applyInPandasWithState(_counter(shape), RECORDS, STATE, "update", "NoTimeout")
-        .select("key", "value")
+        .select("records")
     )
+
+
+def to_lines(records: Sequence[HeatCell | Totals]) -> str:
+    return b"\n".join([b"%b\t%b" % (record.key, record.to_json()) for record in records]).decode()
+
+
+def from_lines(text: str) -> Iterator[tuple[bytes, bytes]]:
+    """Key and value of each record."""
+    for line in text.encode().split(b"\n"):
+        key, _, value = line.partition(b"\t")
+        yield key, value
 
 
 def _counter(shape: Shape) -> Callable[..., Iterator[pd.DataFrame]]:
     def count(_: Any, batches: Iterable[pd.DataFrame], group: GroupState) -> Iterator[pd.DataFrame]:
-        before = decode(bytes(group.get[0]), shape) if group.exists else State()
+        before = decode(b64decode(group.get[0]), shape) if group.exists else State()
         done = tally(before, _positions(list(batches)), group.getCurrentWatermarkMs(), shape)
-        group.update((encode(done.state, shape),))
-        records: list[HeatCell | Totals] = [*done.cells, done.totals]
-        yield pd.DataFrame(
-            {"key": [record.key for record in records], "value": [record.to_json() for record in records]}
-        )
+        group.update((b64encode(encode(done.state, shape)).decode("ascii"),))
+        yield pd.DataFrame({"records": [to_lines([*done.cells, done.totals])]})
         _spare_garbage_collection()
 
     return count
