@@ -37,7 +37,7 @@ from tests.support.wait import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KILLS = int(os.environ.get("PENSTOCK_HEATMAP_KILLS", "2"))
+KILLS = int(os.environ.get("PENSTOCK_HEATMAP_KILLS", "1"))
 START_S_MAX, COUNT_S_MAX = 180.0, 120.0
 WINDOW_MS, WATERMARK_MS = 2_000, 4_000
 ROUND_MS = WATERMARK_MS

@@ -60,6 +60,8 @@ FAILURES_MAX: Final = 5
 """In a row, of a kind that nobody has foreseen."""
 
 _OWN_ERROR: Final = re.compile(r"^penstock\.[\w.]+\.(\w+): (.*)$", re.MULTILINE)
+_PYTHON_ERROR: Final = re.compile(r"^[\w.]+(?:Error|Exception): .+$", re.MULTILINE)
+"""The last line of a worker's traceback."""
 _NEVER_PASSES: Final = ("DataLossError", "OptionError", "StateError")
 
 Say = Callable[[str], None]
@@ -231,7 +233,8 @@ def passing(error: Exception, failures: int) -> str:
     found = _OWN_ERROR.findall(str(error))
     if isinstance(error, SourceError | PenstockError):
         found = [(type(error).__name__, str(error))]
-    kind, line = found[-1] if found else ("", one_line(error))
+    elsewhere = _PYTHON_ERROR.findall(str(error))
+    kind, line = found[-1] if found else ("", elsewhere[-1] if elsewhere else one_line(error))
     if kind in _NEVER_PASSES or (not kind and failures >= FAILURES_MAX):
         raise JobError(line) from error
     return line
