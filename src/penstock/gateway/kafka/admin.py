@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from confluent_kafka.admin import TopicDescription
+    from confluent_kafka.admin._metadata import ClusterMetadata
 
 T = TypeVar("T")
 
@@ -130,13 +131,16 @@ class KafkaAdmin:
         except TimeoutError:
             raise KafkaUnavailableError("the brokers did not answer in time") from None
 
-    async def topics(self, *, internal: bool = False) -> dict[str, list[PartitionInfo]]:
-        """All topics with their partitions, by name; those that begin with `__` only when asked for."""
+    async def _metadata(self) -> ClusterMetadata:
         try:
             # The one call without a future. It waits in C, and a thread of the pool with it.
-            metadata = await asyncio.to_thread(self.client.list_topics, timeout=self._seconds_max)
+            return await asyncio.to_thread(self.client.list_topics, timeout=self._seconds_max)
         except KafkaException as error:
             raise error_in(error) from error
+
+    async def topics(self, *, internal: bool = False) -> dict[str, list[PartitionInfo]]:
+        """All topics with their partitions, by name; those that begin with `__` only when asked for."""
+        metadata = await self._metadata()
         return {
             name: [
                 PartitionInfo(index, leader_of(entry.leader), tuple(entry.replicas), tuple(entry.isrs))
@@ -257,6 +261,9 @@ class KafkaAdmin:
         return found
 
     async def groups(self) -> list[GroupInfo]:
+        # Each broker is asked for its groups, that is, each that librdkafka knows; by itself it looks for new
+        # ones every five minutes only.
+        await self._metadata()
         result = await self._answer(self.client.list_consumer_groups(request_timeout=self._seconds_max))
         if result.errors:
             raise error_in(result.errors[0])
