@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.gateway.kafka.errors import UnknownTopicError
+from penstock.gateway.kafka.errors import KafkaUnavailableError, ProducerReplacedError, UnknownTopicError
 from penstock.gateway.traffic.topics import TrafficTopics
 from penstock.traffic.participation import contribution_value
 from penstock.traffic.topics import CONTRIBUTIONS
@@ -48,13 +48,14 @@ class PositionWriter:
         missed = await self._send(messages)
         if missed:
             await self._topics.ensure({message.topic for message in missed}, grid)
-            if await self._send(missed):
-                raise UnknownTopicError(missed[0].topic)
+            if again := await self._send(missed):
+                raise KafkaUnavailableError(f"{again[0].topic} comes and goes")
         for car in cars:
             self._participants.contributed(car, now_ms, is_recorded=car in due)
 
     async def _send(self, messages: Sequence[Message]) -> list[Message]:
-        """Those whose topics have been deleted since they were seen; raises what else goes wrong."""
+        """Those whose topics have been deleted since they were seen, and those that a producer took with it
+        when it was replaced: repeated positions count once. Raises what else goes wrong."""
         send = self._kafka.producer.send
         sent = [send(message.topic, message.value, key=message.key) for message in messages]
         reports = await asyncio.gather(*sent, return_exceptions=True)
@@ -62,6 +63,8 @@ class PositionWriter:
         for message, report in zip(messages, reports, strict=True):
             if isinstance(report, UnknownTopicError):
                 self._topics.forget(message.topic)
+                missed.append(message)
+            elif isinstance(report, ProducerReplacedError):
                 missed.append(message)
             elif isinstance(report, BaseException):
                 raise report
