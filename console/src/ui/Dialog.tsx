@@ -2,7 +2,7 @@
 // Escape; Tab goes round inside it, so that the focus does not leave for the browser's own buttons.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./Button";
 
 interface Props {
@@ -17,7 +17,8 @@ interface Props {
 export function Dialog({ title, onClose, children, actions, wide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  useEffect(() => {
+  // Before the next key: an Escape right after the click is meant for it.
+  useLayoutEffect(() => {
     const element = dialog.current;
     const opener = document.activeElement;
     if (element !== null && !element.open) element.showModal();

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from penstock.client.kafka.cluster import Cluster as Brokers
 
 POLL_S: Final = 0.1
-LINGER_MS: Final = 5
+LINGER_MS: Final = 50
+"""Longer than a call hands its records over: the flush that follows ends the wait."""
 QUEUE_MESSAGES_MAX: Final = 200_000
 QUEUE_KIB_MAX: Final = 64 * 1024
 ANY_PARTITION: Final = -1

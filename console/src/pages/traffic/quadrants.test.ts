@@ -73,6 +73,25 @@ describe("quadrants", () => {
     expect(observe(state, GRID, heat, []).activity.filter((each) => each.dark)).toEqual([]);
   });
 
+  it("are not dark when their cells come before the time that they bring, after a break", () => {
+    let heat = NO_HEAT;
+    let state = NO_QUADRANTS;
+    for (const start of [0, 50_000]) {
+      const window = { start, end: start + 5000 };
+      const cells = [{ ...NORTH_EAST, count: 10, speed: 30 }];
+      for (const update of [
+        { window, cells, newest: null, totals: null },
+        { window: null, cells: [], newest: start + 999, totals: null },
+      ]) {
+        heat = applyUpdate(heat, update);
+        state = observe(state, GRID, heat, blend(heat));
+      }
+    }
+    expect(named(state, "r1.c1").dark).toBe(false);
+    expect(named(state, "r1.c1").lastAt).toBe(50_999);
+    expect(named(state, "r0.c0").dark).toBe(true);
+  });
+
   it("remember a bounded past", () => {
     expect(
       named(

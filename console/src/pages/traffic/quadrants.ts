@@ -21,6 +21,8 @@ export interface QuadrantActivity {
 
 interface Track {
   readonly lastAt: number | null;
+  /** It grew, and time has not gone on since: cells may come before the totals of their batch. */
+  readonly fresh: boolean;
   readonly history: readonly number[];
   /** What was counted in it per window, so that growth is seen. */
   readonly counts: ReadonlyMap<number, number>;
@@ -29,6 +31,7 @@ interface Track {
 export interface QuadrantState {
   /** Event time when we began to look. */
   readonly since: number | null;
+  readonly newest: number | null;
   readonly tracks: readonly Track[];
   readonly activity: readonly QuadrantActivity[];
 }
@@ -36,9 +39,9 @@ export interface QuadrantState {
 export const DARK_AFTER_MS = 4_000;
 export const HISTORY_MAX = 60;
 
-export const NO_QUADRANTS: QuadrantState = { since: null, tracks: [], activity: [] };
+export const NO_QUADRANTS: QuadrantState = { since: null, newest: null, tracks: [], activity: [] };
 
-const NO_TRACK: Track = { lastAt: null, history: [], counts: new Map() };
+const NO_TRACK: Track = { lastAt: null, fresh: false, history: [], counts: new Map() };
 
 export function observe(
   before: QuadrantState,
@@ -51,9 +54,11 @@ export function observe(
   const since = before.since === null || (newest !== null && newest < before.since) ? newest : before.since;
   const counts = countsPerWindow(grid, state, quadrants.length);
   const rates = ratesOf(grid, cells, quadrants.length);
-  const tracks = quadrants.map((_, index) =>
-    nextTrack(before.tracks[index] ?? NO_TRACK, counts[index] ?? new Map(), newest, rates[index]?.rate ?? 0),
-  );
+  const wentOn = newest !== before.newest;
+  const tracks = quadrants.map((_, index) => {
+    const track = before.tracks[index] ?? NO_TRACK;
+    return nextTrack(track, counts[index] ?? new Map(), newest, wentOn, rates[index]?.rate ?? 0);
+  });
   const activity = quadrants.map((quadrant, index): QuadrantActivity => {
     const track = tracks[index] ?? NO_TRACK;
     const { rate, speed } = rates[index] ?? { rate: 0, speed: null };
@@ -66,7 +71,7 @@ export function observe(
       history: track.history,
     };
   });
-  return { since, tracks, activity };
+  return { since, newest, tracks, activity };
 }
 
 function isDark(track: Track, since: number | null, newest: number | null): boolean {
@@ -78,12 +83,14 @@ function nextTrack(
   before: Track,
   counts: ReadonlyMap<number, number>,
   newest: number | null,
+  wentOn: boolean,
   rate: number,
 ): Track {
   let grew = false;
   for (const [start, count] of counts) grew ||= count > (before.counts.get(start) ?? 0);
   return {
-    lastAt: grew ? newest : before.lastAt,
+    lastAt: grew || (before.fresh && wentOn) ? newest : before.lastAt,
+    fresh: (grew || before.fresh) && !wentOn,
     history: [...before.history, rate].slice(-HISTORY_MAX),
     counts,
   };

@@ -13,7 +13,7 @@ import pytest
 from penstock.client.errors import DisconnectedServerError, TopicClusterDoesNotExistError
 from penstock.traffic.grid import DEFAULT_GRID, Quadrant
 from penstock.traffic.simulator.network import build_network
-from penstock.traffic.simulator.run import Progress, Simulation, Stop
+from penstock.traffic.simulator.run import STEPS_PER_WRITE, Progress, Simulation, Stop
 from penstock.traffic.simulator.settings import Parts, Settings, make_parts
 
 if TYPE_CHECKING:
@@ -92,11 +92,12 @@ def test_a_write_that_fails_is_unknown_and_the_cars_go_on() -> None:
             raise DisconnectedServerError("nobody answers")
 
     run.client.before_write = fail
-    truth = run.run(0.4)
-    assert truth["unknown"] == 80
+    truth = run.run(1.0)
+    assert truth["unknown"] >= 2 * STEPS_PER_WRITE * 40
     assert truth["good"] == len(run.client.positions)
     assert truth["sent"] == truth["good"] > 40
-    assert run.failures == ["40 positions may be written or not: nobody answers"] * 2
+    assert len(run.failures) == 2
+    assert all(each.endswith("positions may be written or not: nobody answers") for each in run.failures)
 
 
 def test_what_is_asked_to_stop_ends_after_the_step() -> None:
@@ -109,7 +110,7 @@ def test_what_is_asked_to_stop_ends_after_the_step() -> None:
     run.client.before_write = stop
     truth = run.run(None)
     assert run.client.writes == 3
-    assert truth["good"] == 120
+    assert truth["good"] == len(run.client.positions) >= 40 + 2 * STEPS_PER_WRITE * 40
     assert truth["unknown"] == 0
 
 
@@ -123,9 +124,9 @@ def test_who_asks_twice_does_not_wait_for_brokers() -> None:
 
     run.client.before_write = stop
     truth = run.run(None)
-    assert truth["good"] == 80
-    assert truth["unknown"] == 40
-    assert run.failures == ["40 positions may be written or not: stopped"]
+    assert truth["good"] == len(run.client.positions) >= 40 + STEPS_PER_WRITE * 40
+    assert truth["unknown"] >= STEPS_PER_WRITE * 40
+    assert run.failures == [f"{truth['unknown']} positions may be written or not: stopped"]
 
 
 def test_what_is_asked_to_stop_before_it_begins_writes_nothing() -> None:
