@@ -8,7 +8,7 @@ PYTHON = $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 pyt
     $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lint test bench soak clean
+.PHONY: help install console demo lint test bench soak clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -22,7 +22,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: install ## Start Penstock, write and read through a real client, show it.
+console: install ## Build the web console, if its sources have changed. Brings Node.js when it has to.
+	$(BIN)/python scripts/console.py build
+
+demo: install console ## A cluster, cars, the live heat map on Spark and the console; Ctrl-C ends it.
 	$(BIN)/penstock demo
 
 lint: install ## Style, types and architecture rules.
@@ -31,21 +34,24 @@ lint: install ## Style, types and architecture rules.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint ## Lint, then all tests. Brings kcat when it can.
+test: lint console ## Lint, then all tests. Brings kcat and Chromium when it can.
 	scripts/ensure-kcat
+	scripts/ensure-chromium $(BIN)/python
+	$(BIN)/python scripts/console.py test
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt
 	$(BIN)/python -m bench
 
-soak: install ## The long form of the fault tests and simulations.
+soak: install console ## The long form of the fault tests and simulations.
 	scripts/ensure-kcat
 	PENSTOCK_CRASHES=500 PENSTOCK_FAULT_SECONDS=600 PENSTOCK_LOAD_SECONDS=600 PENSTOCK_QUEUE_SECONDS=60 \
 	  $(BIN)/pytest --timeout 0 tests/e2e
 	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest -n 2 --timeout 0 tests/sim/test_quorum.py tests/sim/test_replication.py
-	PENSTOCK_STREAM_KILLS=50 PENSTOCK_FLIGHTS_ROWS=10000000 $(BIN)/pytest --timeout 0 tests/pipelines
+	PENSTOCK_STREAM_KILLS=50 PENSTOCK_HEATMAP_KILLS=20 PENSTOCK_FLIGHTS_ROWS=10000000 $(BIN)/pytest --timeout 0 tests/pipelines
 
 clean: ## Remove .venv and what tools left behind.
+	rm -rf console/node_modules src/penstock/gateway/console/assets
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

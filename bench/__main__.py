@@ -28,6 +28,7 @@ from bench.measure import (
     replicated,
     scan,
     startup,
+    traffic,
     websocket_latency,
 )
 from bench.notes import NOTES
@@ -53,6 +54,7 @@ MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "partitions": partitions.measure,
     "flights": flights.measure,
     "scan": scan.measure,
+    "traffic": traffic.measure,
 }
 
 

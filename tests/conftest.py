@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.postgres import PostgresProcess
 
 
-RINGS = ("pipelines", "e2e", "compat", "sim")
+RINGS = ("pipelines", "browser", "e2e", "compat", "sim")
 """Those with long tests first: of two processes none is left with a long one at the end."""
 
 

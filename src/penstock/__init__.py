@@ -14,17 +14,22 @@ if TYPE_CHECKING:
     from penstock.client import ClosedError as ClosedError
     from penstock.client import Consumer as Consumer
     from penstock.client import ConsumerNotFoundError as ConsumerNotFoundError
+    from penstock.client import DataNotAvailableError as DataNotAvailableError
     from penstock.client import Delivered as Delivered
     from penstock.client import DisconnectedServerError as DisconnectedServerError
+    from penstock.client import DuplicateTopicNameError as DuplicateTopicNameError
     from penstock.client import InsufficientReplicasError as InsufficientReplicasError
     from penstock.client import InvalidMessageError as InvalidMessageError
+    from penstock.client import InvalidPositionError as InvalidPositionError
     from penstock.client import InvalidTopicError as InvalidTopicError
     from penstock.client import MessageTooLargeError as MessageTooLargeError
     from penstock.client import NoMessageError as NoMessageError
     from penstock.client import NotAuthorizedError as NotAuthorizedError
+    from penstock.client import ParticipationRequiredError as ParticipationRequiredError
     from penstock.client import PenstockError as PenstockError
     from penstock.client import Producer as Producer
     from penstock.client import ServerError as ServerError
+    from penstock.client import TopicClusterDoesNotExistError as TopicClusterDoesNotExistError
     from penstock.client import TopicNotFoundError as TopicNotFoundError
 
 __version__ = "0.1.0"
@@ -36,17 +41,22 @@ _CLIENT = frozenset(
         "ClosedError",
         "Consumer",
         "ConsumerNotFoundError",
+        "DataNotAvailableError",
         "Delivered",
         "DisconnectedServerError",
+        "DuplicateTopicNameError",
         "InsufficientReplicasError",
         "InvalidMessageError",
+        "InvalidPositionError",
         "InvalidTopicError",
         "MessageTooLargeError",
         "NoMessageError",
         "NotAuthorizedError",
+        "ParticipationRequiredError",
         "PenstockError",
         "Producer",
         "ServerError",
+        "TopicClusterDoesNotExistError",
         "TopicNotFoundError",
     }
 )

@@ -416,16 +416,7 @@ def test_something_else_that_listens_is_one_line(arguments: list[str], silent_li
     assert refused.complaint == f"what listens at {silent_listener} does not answer as a broker"
 
 
-# Demo and bench
-
-
-def test_the_demo_runs_and_ends_by_itself() -> None:
-    lines = penstock("demo", "--seconds", "1", "--no-browser", timeout_s=120).lines
-    assert any("serves kafka=127.0.0.1:" in line for line in lines)
-    read = [line for line in lines if line.startswith("member-")]
-    assert len(read) == 2
-    assert any("written and read" in line for line in lines)
-    assert not any("\x1b" in line for line in lines)
+# Bench
 
 
 def test_the_benchmark_in_json(shared_broker: BrokerProcess) -> None:
@@ -439,13 +430,11 @@ def test_the_benchmark_in_json(shared_broker: BrokerProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "number"), [("demo", signal.SIGTERM), ("bench", signal.SIGINT), ("demo", signal.SIGKILL)]
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name
 )
-def test_an_ended_command_takes_its_broker_with_it(
-    tmp_path: Path, command: str, number: signal.Signals
-) -> None:
+def test_an_ended_benchmark_takes_its_broker_with_it(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "penstock", command],
+        [sys.executable, "-m", "penstock", "bench"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=environment() | {"TMPDIR": str(tmp_path)},

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.support.broker import BrokerProcess
 
-ENDLESS = "^/v1/(cluster|topics/[^/]+)/events$"
+ENDLESS = "^/v1/((cluster|topics/[^/]+)/events|traffic/heatmap/stream)$"
 """Streams that go on until somebody leaves; they have tests of their own."""
 EXAMPLES = 20
 NAMES = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
@@ -97,6 +97,7 @@ POSTS = (
     "/producer/produce",
     "/v1/topics",
     "/v1/cluster/kill",
+    "/v1/traffic/positions",
 )
 
 

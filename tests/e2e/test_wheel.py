@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -44,7 +46,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+    # The console is built and ignored by git: without .gitignore it would be packed by chance.
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore"):
         shutil.copy(ROOT / name, source)
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
@@ -63,7 +66,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     }
     assert "penstock/py.typed" in names
     assert "penstock/cli/up.py" in names
-    assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
+    assert "penstock/gateway/console/assets/index.html" in names, "built by `make console`"
+    assert [
+        name for name in names if re.fullmatch(r"penstock/gateway/console/assets/assets/.+\.js(\.gz)?", name)
+    ]
+    assert not [name for name in names if "__pycache__" in name or "/." in name or name.startswith("tests/")]
 
 
 def test_the_quickstart_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
@@ -74,7 +81,7 @@ def test_the_quickstart_in_an_empty_environment(wheel: Path, tmp_path: Path) -> 
     run(python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel, cwd=tmp_path)
     penstock = home / "bin" / "penstock"
     assert run(penstock, "--version", cwd=tmp_path).startswith("penstock 0.")
-    broker = BrokerProcess(tmp_path, python=str(python), environment={"PYTHONPATH": ""})
+    broker = BrokerProcess(tmp_path, python=str(python), environment={"PYTHONPATH": ""}, with_gateway=True)
     with broker:
         address = ("--bootstrap", broker.bootstrap)
         run(penstock, "produce", "greetings", *address, cwd=tmp_path, stdin="hello\nagain\n")
@@ -83,3 +90,14 @@ def test_the_quickstart_in_an_empty_environment(wheel: Path, tmp_path: Path) -> 
         assert run(penstock, "consume", "greetings", *in_group, *address, cwd=tmp_path) == "hello\n"
         where = run(python, "-c", "import penstock; print(penstock.__file__)", cwd=tmp_path)
         assert where.startswith(str(home))
+        assert_console(broker.http)
+
+
+def assert_console(address: str) -> None:
+    with urllib.request.urlopen(f"{address}/", timeout=20) as response:
+        page = response.read().decode()
+    script = re.search(r'src="(/console/assets/[^"]+\.js)"', page)
+    assert script is not None, page
+    with urllib.request.urlopen(address + script[1], timeout=20) as response:
+        assert response.headers["content-type"].startswith("text/javascript")
+        assert len(response.read()) > 10_000

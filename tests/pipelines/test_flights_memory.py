@@ -15,9 +15,9 @@ from penstock.pipelines.flights.generate import generate
 from tests.support.broker import SOURCE
 from tests.support.java import QUICK_START
 
-ROWS = int(os.environ.get("PENSTOCK_FLIGHTS_ROWS", "2100000"))
+ROWS = int(os.environ.get("PENSTOCK_FLIGHTS_ROWS", "1450000"))
 HEAP_MB = 256
-FILE_IN_HEAPS_MIN = 3
+FILE_IN_HEAPS_MIN = 2
 WORKER_MB_MAX = 300
 PROGRAM = """
 import sys

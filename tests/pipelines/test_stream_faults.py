@@ -31,7 +31,7 @@ from tests.support.wait import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KILLS = int(os.environ.get("PENSTOCK_STREAM_KILLS", "3"))
+KILLS = int(os.environ.get("PENSTOCK_STREAM_KILLS", "2"))
 PROGRAM = Path(__file__).with_name("stream_to_files.py")
 TOPIC, PARTITIONS = "records", 3
 ROUND_MESSAGES = 5 * MESSAGES_PER_BATCH

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 FIRST_SEED = int(os.environ.get("PENSTOCK_SIM_FIRST_SEED", "1"))
-SEEDS = int(os.environ.get("PENSTOCK_SIM_SEEDS", "500"))
+SEEDS = int(os.environ.get("PENSTOCK_SIM_SEEDS", "120"))
 BLOCKS = min(SEEDS, 40)
 """Of seeds, each a test of its own, so that several processes can share them."""
 KEPT_FAULTS = os.environ.get("PENSTOCK_SIM_FAULTS")

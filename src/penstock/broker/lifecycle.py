@@ -124,6 +124,11 @@ class Lifecycle:
         if not self._config.is_alone:
             self._task = asyncio.get_running_loop().create_task(self._beat())
 
+    @property
+    def has_served(self) -> bool:
+        """The controller has let this process in: it had all metadata then."""
+        return self._config.is_alone or self._unfenced.is_set()
+
     async def until_unfenced(self) -> None:
         if not self._config.is_alone:
             await self._unfenced.wait()

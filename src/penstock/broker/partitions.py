@@ -60,6 +60,9 @@ class Partitions:
             known = self._broker.controller.image.topics.get(topic)
             if known is not None and index in known.partitions:
                 raise ApiError(ErrorCode.not_leader_or_follower)  # another broker's, or not open yet
+            if not self._broker.lifecycle.has_served:
+                # A node that is new, or has lost its disk, does not know all topics yet: ask another one.
+                raise ApiError(ErrorCode.not_leader_or_follower)
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         return partition
 

@@ -29,6 +29,7 @@ MODULES = {
     "groups": "penstock.cli.groups",
     "cluster": "penstock.cli.cluster",
     "flights": "penstock.cli.flights",
+    "traffic": "penstock.cli.traffic",
     "demo": "penstock.cli.demo",
     "bench": "penstock.cli.bench",
 }

@@ -40,6 +40,16 @@ def gateway(
     rack: Annotated[
         str | None, typer.Option(help="Where the gateway runs: it reads from replicas of the same rack.")
     ] = None,
+    traffic_participation: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=86_400,
+            metavar="SECONDS",
+            envvar="PENSTOCK_TRAFFIC_PARTICIPATION",
+            help="Who reads traffic must have contributed a position so recently; 0: everybody may read.",
+        ),
+    ] = 60.0,
     limit: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Change a limit; repeatable.")
     ] = None,
@@ -65,6 +75,7 @@ def gateway(
         cors_origins=tuple(cors_origin or ()),
         rack=rack,
         admin_url=admin_url,
+        traffic_participation_s=traffic_participation,
         limits=limits,
     )
 

@@ -1,4 +1,4 @@
-"""A bounded amount of messages through librdkafka: written, then read. Demo and benchmark are made of it."""
+"""A bounded amount of messages through librdkafka: written, then read. The benchmark is made of it."""
 
 from __future__ import annotations
 

@@ -26,12 +26,40 @@ class TopicNotFoundError(PenstockError):
     """The topic is not one of those that this client was made for, or it was deleted."""
 
 
+class DuplicateTopicNameError(PenstockError):
+    """A topic of this name exists already."""
+
+
+class TopicClusterDoesNotExistError(PenstockError):
+    """No replicas serve this: there is no such topic, or the place is outside the map."""
+
+
+class DataNotAvailableError(PenstockError):
+    """Not everything that was asked for can be read now: nobody serves a part of the topic."""
+
+
+class ParticipationRequiredError(DataNotAvailableError):
+    """Traffic is for those who contribute: the car has not written a position of its own recently."""
+
+
 class InvalidTopicError(PenstockError):
     """The name is not one that a topic can have."""
 
 
 class InvalidMessageError(PenstockError):
-    """The message or its key cannot be sent as it is."""
+    """The message or its key cannot be sent as it is, or one that was read is not what it should be."""
+
+
+class InvalidPositionError(InvalidMessageError):
+    """A position has a `field` that is missing or wrong, for this `reason`."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
 
 
 class MessageTooLargeError(InvalidMessageError):

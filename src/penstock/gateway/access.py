@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 TOKEN_LENGTH_MIN: Final = 16
-OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
+OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json", "/v1/console"})
 """What probes ask and what a browser loads before it can say who asks. Nothing in them is secret."""
+OPEN_FOLDER: Final = "/console/"
+"""Where the files of the console are."""
 ADMIN_PATHS: Final = frozenset({"/v1/cluster/kill"})
 READING_POSTS: Final = frozenset({"/consumer/register"})
 
@@ -70,7 +72,7 @@ def read_tokens(path: Path) -> Tokens:
 
 def needed(kind: str, method: str, path: str) -> Level:
     """The level that a request needs; `kind` is ASGI's, `http` or `websocket`."""
-    if path in OPEN_PATHS:
+    if path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
         return Level.OPEN
     if kind == "websocket":
         return Level.WRITE if path.endswith("/produce") else Level.READ

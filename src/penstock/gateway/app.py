@@ -9,10 +9,12 @@ from fastapi import FastAPI
 
 from penstock import __version__
 from penstock.gateway import docs_page, errors
+from penstock.gateway.console.install import install as install_console
 from penstock.gateway.queue.routes import router as queue_router
 from penstock.gateway.queue.topic_queue import TopicQueue
 from penstock.gateway.routes.install import install
 from penstock.gateway.state import Gateway
+from penstock.gateway.traffic.install import install as install_traffic
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,11 +37,12 @@ def create_app(settings: GatewaySettings, kafka: Kafka) -> FastAPI:
     queue = TopicQueue(kafka, settings)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await kafka.start()
         try:
             yield
         finally:
+            await app.state.traffic.close()
             await queue.close()
             await kafka.close()
 
@@ -54,5 +57,7 @@ def create_app(settings: GatewaySettings, kafka: Kafka) -> FastAPI:
     errors.install(app)
     app.include_router(queue_router)
     install(app, kafka)
+    install_traffic(app, settings, kafka)
+    install_console(app)
     docs_page.install(app, DESCRIPTION)
     return app

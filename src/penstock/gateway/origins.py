@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Final
 
 LOCAL_NAMES: Final = frozenset({b"localhost"})
+ENTRANCES: Final = frozenset({"/", "/docs"})
+"""Pages for people: a link on a page of somebody else may lead there, and going there changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from penstock.gateway.access import Level, Tokens, needed
 from penstock.gateway.errors import ApiFailure, failure_body
-from penstock.gateway.origins import Origins
+from penstock.gateway.origins import ENTRANCES, Origins
 from penstock.gateway.rates import Rates
 
 if TYPE_CHECKING:
@@ -83,9 +83,8 @@ class Guard:
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raises the answer if the request goes no further."""
-        reason = self._origins.refuses(
-            headers.get(b"host"), headers.get(b"origin"), headers.get(b"sec-fetch-site")
-        )
+        fetch_site = headers.get(b"sec-fetch-site") if scope["path"] not in ENTRANCES else None
+        reason = self._origins.refuses(headers.get(b"host"), headers.get(b"origin"), fetch_site)
         if reason is not None:
             raise ApiFailure(403, reason)
         client = scope.get("client")

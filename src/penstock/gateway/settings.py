@@ -64,6 +64,13 @@ class GatewayLimits:
     """Messages of one WebSocket that brokers have not acknowledged yet; then the next is not read."""
     socket_bytes_in_flight_max: int = 8 * MIB
 
+    traffic_positions_max: int = 10_000
+    """In one request."""
+    traffic_cars_max: int = 500_000
+    """Cars that are remembered to have contributed; over it, those that did so last."""
+    traffic_cells_max: int = 200_000
+    """Of the heat map, in all windows that are kept."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
@@ -78,5 +85,7 @@ class GatewaySettings:
     rack: str | None = None
     admin_url: str | None = None
     """Where the node or the supervisor answers what the Kafka protocol does not tell."""
+    traffic_participation_s: float = 60.0
+    """Who reads traffic must have contributed a position within so many seconds; 0 lets everybody read."""
     log_level: str = "info"
     limits: GatewayLimits = field(default_factory=GatewayLimits)

@@ -1,9 +1,10 @@
-"""Reading one range of one partition.
+"""Reading ranges of partitions, one for each partition.
 
-The same range gives the same records, whoever reads it and how often: exactly the offsets from its start up
-to its end. Offsets may be missing in between, and at the end, where compaction removed records or a
-transaction left its marker. So the end is not found by counting: it is reached with the range's last offset,
-with a record behind it, or when the log says that its end (EOF) is not before the range's end.
+The same ranges give the same records, whoever reads them and how often: exactly the offsets from a range's
+start up to its end, in their order. Which of several partitions comes first is left open, as it is between
+tasks. Offsets may be missing in between, and at the end, where compaction removed records or a transaction
+left its marker. So the end is not found by counting: it is reached with the range's last offset, with a
+record behind it, or when the log says that its end (EOF) is not before the range's end.
 
 A range whose beginning is gone, a log that ends too early and a broker that is silent are errors. No group
 is joined and nothing is committed.
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from penstock.spark.arrow import SCHEMA, record_batch
-from penstock.spark.cluster import Cluster, client_settings, error_line, new_client
+from penstock.spark.cluster import Cluster, client_settings, error_line
+from penstock.spark.consumer_pool import POOL
 from penstock.spark.errors import DataLossError, SourceError
+from penstock.spark.offsets import Partition
 from penstock.spark.options import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -42,15 +45,12 @@ _UNKNOWN: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, 
 _PASSING: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
-def read_range(
-    asked: OffsetRange, options: ReadOptions, schema: pa.Schema = SCHEMA
+def read_ranges(
+    asked: Sequence[OffsetRange], options: ReadOptions, schema: pa.Schema = SCHEMA
 ) -> Iterator[pa.RecordBatch]:
-    """The records of the range in order of their offsets, in batches of bounded size."""
-    consumer = new_client(Consumer, _settings(options.connection))
-    try:
-        yield from _Range(consumer, asked, options).batches(schema)
-    finally:
-        consumer.close()
+    """The records of the ranges, in batches of bounded size, each of one partition."""
+    with POOL.consumer(_settings(options.connection)) as consumer:
+        yield from _Reader(consumer, asked, options).batches(schema)
 
 
 def _settings(connection: Connection) -> dict[str, Any]:
@@ -75,105 +75,137 @@ def _settings(connection: Connection) -> dict[str, Any]:
 
 
 class _Range:
-    def __init__(self, consumer: Consumer, asked: OffsetRange, options: ReadOptions) -> None:
+    """What is left to be read of one partition."""
+
+    def __init__(self, asked: OffsetRange) -> None:
+        self.partition = asked.partition
+        self.position = asked.start
+        self.end = asked.end
+        self.log_end: int | None = None
+
+    @property
+    def left(self) -> int:
+        return max(0, self.end - self.position)
+
+    def skip(self) -> None:
+        self.position = max(self.position, self.end)
+
+
+class _Reader:
+    def __init__(self, consumer: Consumer, asked: Sequence[OffsetRange], options: ReadOptions) -> None:
         self._consumer = consumer
-        self._partition = asked.partition
-        self._position = asked.start
-        self._end = asked.end
+        self._ranges = {found.partition: _Range(found) for found in asked}
         self._options = options
         self._rows = FIRST_BATCH_ROWS
-        self._log_end: int | None = None
         self._last_error = "no answer"
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        self._seek(self._position)
+        self._assign()
         headers = self._options.include_headers
         deadline = self._deadline()
-        while self._position < self._end:
-            wanted = min(self._rows, self._end - self._position)
-            polled = self._consumer.consume(wanted, timeout=POLL_S)
-            before = self._position
-            messages = self._good(polled)
-            if messages:
+        while left := self._left():
+            polled = self._consumer.consume(min(self._rows, left), timeout=POLL_S)
+            found = self._good(polled)
+            for messages in found:
                 for part in _parts(messages):
                     yield record_batch(part, schema, headers=headers)
-                self._rows = _fitting_rows(messages)
-            if self._position > before:
+            if found:
+                self._rows = _fitting_rows(found)
+            if self._left() < left:
                 deadline = self._deadline()
             elif time.monotonic() > deadline:
-                self._give_up()
+                self._give_up(next(asked for asked in self._ranges.values() if asked.left))
 
-    def _give_up(self) -> None:
-        where = f"partition {self._partition} is to be read from offset {self._position} up to {self._end}"
-        if self._log_end is not None:
-            self._lost(f"{where}, and its log ends at {self._log_end}")
+    def _left(self) -> int:
+        return sum(asked.left for asked in self._ranges.values())
+
+    def _give_up(self, asked: _Range) -> None:
+        where = f"partition {asked.partition} is to be read from offset {asked.position} up to {asked.end}"
+        if asked.log_end is not None:
+            self._lost(asked, f"{where}, and its log ends at {asked.log_end}")
             return
         connection = self._options.connection
         silence = f"{where}, and nothing came from {connection.bootstrap} for {connection.timeout_s:g} s"
         try:
-            there = Cluster(connection).existing(Topics(assigned=(self._partition,)))
+            there = Cluster(connection).existing(Topics(assigned=(asked.partition,)))
         except SourceError as error:
             raise SourceError(f"{silence}: {error}") from error
         if there:
             raise SourceError(f"{silence}: {self._last_error}")
-        self._lost(f"partition {self._partition} is gone, it was to be read from offset {self._position}")
+        self._lost(
+            asked, f"partition {asked.partition} is gone, it was to be read from offset {asked.position}"
+        )
 
-    def _lost(self, what: str) -> None:
+    def _lost(self, asked: _Range, what: str) -> None:
         """The rest of the range is not there."""
         if self._options.fail_on_data_loss:
             raise DataLossError(what)
-        self._position = self._end
+        asked.skip()
 
     def _deadline(self) -> float:
         return time.monotonic() + self._options.connection.timeout_s
 
-    def _seek(self, offset: int) -> None:
-        self._position = offset
-        self._consumer.assign([TopicPartition(*self._partition, offset)])
+    def _assign(self) -> None:
+        """What is fetched but not consumed yet is dropped, and fetched again from the positions."""
+        self._consumer.assign(
+            [
+                TopicPartition(*asked.partition, asked.position)
+                for asked in self._ranges.values()
+                if asked.left
+            ]
+        )
 
-    def _good(self, polled: list[Message]) -> list[Message]:
-        """The records of the range; the position moves behind what was polled."""
-        good = []
+    def _good(self, polled: list[Message]) -> list[list[Message]]:
+        """The records of the ranges, by partition; positions move behind what was polled."""
+        found: dict[Partition, list[Message]] = {}
         for message in polled:
             error = message.error()
             if error is not None:
                 self._judge(error, message)
                 continue
-            offset = message.offset()
+            partition, offset = Partition(message.topic() or "", message.partition() or 0), message.offset()
+            asked = self._ranges.get(partition)
+            if asked is None:  # fetched for whoever had the consumer before
+                continue
             assert offset is not None
-            if self._position <= offset < self._end:
-                good.append(message)
-            self._position = max(self._position, offset + 1)
-        return good
+            if asked.position <= offset < asked.end:
+                found.setdefault(partition, []).append(message)
+            asked.position = max(asked.position, offset + 1)
+        return list(found.values())
 
     def _judge(self, error: KafkaError, message: Message) -> None:
         code = error.code()
+        if code in _PASSING or (error.retriable() and code not in _UNKNOWN):
+            self._last_error = error_line(error)
+            return
+        asked = self._ranges.get(Partition(message.topic() or "", message.partition() or 0))
+        if asked is None:
+            raise SourceError(f"reading {', '.join(map(str, self._ranges))}: {error_line(error)}")
         if code == KafkaError._PARTITION_EOF:
             end = message.offset()
             assert end is not None
-            self._position = max(self._position, end)
-            self._log_end = end
+            asked.position = max(asked.position, end)
+            asked.log_end = end
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            self._out_of_range()
-        elif code in _PASSING or (error.retriable() and code not in _UNKNOWN):
-            self._last_error = error_line(error)
+            self._out_of_range(asked)
         elif code in _UNKNOWN:
-            self._lost(f"partition {self._partition} is gone: {error_line(error)}")
+            self._lost(asked, f"partition {asked.partition} is gone: {error_line(error)}")
         else:
-            raise SourceError(f"partition {self._partition} at offset {self._position}: {error_line(error)}")
+            raise SourceError(f"partition {asked.partition} at offset {asked.position}: {error_line(error)}")
 
-    def _out_of_range(self) -> None:
+    def _out_of_range(self, asked: _Range) -> None:
         """What was asked is gone, or was never there."""
         cluster = Cluster(self._options.connection)
-        earliest = cluster.earliest([self._partition])[self._partition]
-        asked = f"partition {self._partition}: offset {self._position} was asked for"
-        if earliest <= self._position:
-            latest = cluster.latest([self._partition])[self._partition]
-            self._lost(f"{asked} and the log ends at {latest}")
+        earliest = cluster.earliest([asked.partition])[asked.partition]
+        what = f"partition {asked.partition}: offset {asked.position} was asked for"
+        if earliest <= asked.position:
+            latest = cluster.latest([asked.partition])[asked.partition]
+            self._lost(asked, f"{what} and the log ends at {latest}")
         elif self._options.fail_on_data_loss:
-            raise DataLossError(f"{asked} and is gone, the earliest is {earliest}")
+            raise DataLossError(f"{what} and is gone, the earliest is {earliest}")
         else:
-            self._seek(min(earliest, self._end))
+            asked.position = min(earliest, asked.end)
+            self._assign()
 
 
 def _parts(messages: list[Message]) -> Iterator[list[Message]]:
@@ -192,7 +224,7 @@ def _parts(messages: list[Message]) -> Iterator[list[Message]]:
     yield part
 
 
-def _fitting_rows(messages: list[Message]) -> int:
+def _fitting_rows(found: list[list[Message]]) -> int:
     """How many messages like these make a batch of the size aimed at."""
-    size = sum(map(len, messages)) // len(messages) + 1
+    size = sum(sum(map(len, messages)) for messages in found) // sum(map(len, found)) + 1
     return max(1, min(BATCH_ROWS_MAX, BATCH_BYTES_AIM // size))

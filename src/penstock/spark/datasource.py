@@ -20,9 +20,19 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from penstock.spark.cluster import Cluster, resolve
-from penstock.spark.consumer import read_range
+from penstock.spark.consumer import read_ranges
 from penstock.spark.errors import DataLossError, OptionError, SourceError
-from penstock.spark.offsets import OffsetRange, Offsets, Partition, from_json, losses, plan, ranges, to_json
+from penstock.spark.offsets import (
+    OffsetRange,
+    Offsets,
+    Partition,
+    bundles,
+    from_json,
+    losses,
+    plan,
+    ranges,
+    to_json,
+)
 from penstock.spark.options import ReadOptions, read_options, write_options
 from penstock.spark.schema import READ_SCHEMA, arrow_schema, check_written_columns
 from penstock.spark.writer import PenstockStreamWriter, PenstockWriter
@@ -67,14 +77,18 @@ class PenstockDataSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """One range of one partition: the work of one task."""
+    """Ranges of some partitions: the work of one task."""
 
-    value: OffsetRange
+    value: tuple[OffsetRange, ...]
+
+
+def _tasks(found: list[OffsetRange], options: ReadOptions) -> list[InputPartition]:
+    return [RangePartition(bundle) for bundle in bundles(found, options.max_input_partitions)]
 
 
 def _read(partition: InputPartition, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     # Spark stands in a partition of None for an empty list of them.
-    return iter(()) if partition.value is None else read_range(partition.value, options, schema)
+    return iter(()) if partition.value is None else read_ranges(partition.value, options, schema)
 
 
 class PenstockReader(DataSourceReader):
@@ -94,7 +108,7 @@ class PenstockReader(DataSourceReader):
                     "startingOffsets",
                     f"partition {partition} would start at {start[partition]} and end at {end[partition]}",
                 )
-        return [RangePartition(found) for found in ranges(start, end)]
+        return _tasks(ranges(start, end), self._options)
 
     def _end(self, cluster: Cluster, there: list[Partition]) -> dict[Partition, int]:
         assert self._options.ending is not None
@@ -151,7 +165,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reported
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> list[InputPartition]:
-        return [RangePartition(found) for found in ranges(from_json(start), from_json(end))]
+        return _tasks(ranges(from_json(start), from_json(end)), self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._options, self._schema)

@@ -12,7 +12,7 @@ asked of a broker that may have removed old records since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -68,6 +68,22 @@ def ranges(start: Offsets, end: Offsets) -> list[OffsetRange]:
         for partition, offset in sorted(end.items())
         if partition in start and start[partition] < offset
     ]
+
+
+def bundles(found: Sequence[OffsetRange], count_max: int | None) -> list[tuple[OffsetRange, ...]]:
+    """The ranges in at most so many groups of about the same size; each by itself without a limit.
+
+    The longest goes first, to the group that has least.
+    """
+    if count_max is None or len(found) <= count_max:
+        return [(single,) for single in found]
+    groups: list[list[OffsetRange]] = [[] for _ in range(count_max)]
+    sizes = [0] * count_max
+    for longest in sorted(found, key=lambda single: single.start - single.end):
+        least = sizes.index(min(sizes))
+        groups[least].append(longest)
+        sizes[least] += longest.end - longest.start
+    return [tuple(group) for group in groups]
 
 
 def plan(start: Offsets, earliest: Offsets, latest: Offsets, limit: int | None) -> dict[Partition, int]:

@@ -23,8 +23,8 @@ KAFKA_PREFIX: Final = "kafka."
 
 READ_NAMES: Final = (
     "bootstrap", "subscribe", "subscribePattern", "assign", "startingOffsets", "startingTimestamp",
-    "endingOffsets", "maxOffsetsPerTrigger", "group", "includeHeaders", "failOnDataLoss", "timeoutMs",
-    "connector",
+    "endingOffsets", "maxOffsetsPerTrigger", "maxInputPartitions", "group", "includeHeaders",
+    "failOnDataLoss", "timeoutMs", "connector",
 )  # fmt: skip
 WRITE_NAMES: Final = ("bootstrap", "topic", "timeoutMs", "connector")
 SPARK_NAMES: Final = ("checkpointLocation", "queryName")
@@ -77,6 +77,8 @@ class ReadOptions:
     starting_timestamp_ms: int | None
     ending: OffsetSpec | None
     max_offsets_per_trigger: int | None
+    max_input_partitions: int | None
+    """How many tasks read at most; without it each partition has its own."""
     group: str | None
     include_headers: bool
     fail_on_data_loss: bool
@@ -121,6 +123,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         starting_timestamp_ms=timestamp,
         ending=ending,
         max_offsets_per_trigger=given.number("maxOffsetsPerTrigger", at_least=1),
+        max_input_partitions=given.number("maxInputPartitions", at_least=1),
         group=given.text("group"),
         include_headers=given.flag("includeHeaders", default=True),
         fail_on_data_loss=given.flag("failOnDataLoss", default=True),

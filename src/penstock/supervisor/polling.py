@@ -36,6 +36,8 @@ class Poller:
         self._cluster_id = cluster_id
         self._endpoints = endpoints
         self._watched_until = 0.0
+        self.took_s = 0.0
+        """Until the slowest of those had answered that did: waiting for one that does not is no work."""
         self._look = asyncio.Event()
 
     def watched(self) -> None:
@@ -48,16 +50,15 @@ class Poller:
         loop = asyncio.get_running_loop()
         while True:
             self._look.clear()
-            start = loop.time()
             await self.refresh()
-            took = loop.time() - start
-            await asyncio.sleep(max(WATCHED_S, min(took / SHARE_MAX, PAUSE_S_MAX)))
+            await asyncio.sleep(max(WATCHED_S, min(self.took_s / SHARE_MAX, PAUSE_S_MAX)))
             if loop.time() >= self._watched_until:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._look.wait(), IDLE_S - WATCHED_S)
 
     async def refresh(self) -> None:
         endpoints = dict(self._endpoints())
+        self.took_s = 0.0
         told = await asyncio.gather(*(self._ask_status(endpoint) for endpoint in endpoints.values()))
         self.answers = {
             node_id: answer for node_id, answer in zip(endpoints, told, strict=True) if answer is not None
@@ -75,10 +76,13 @@ class Poller:
         return sorted(self.answers, key=lambda node_id: self.answers[node_id].get("controller") != node_id)
 
     async def _ask_status(self, endpoint: str) -> dict[str, Any] | None:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
         try:
             answer = await get_json(endpoint, "/v1/cluster")
         except NoAnswerError:
             return None
+        self.took_s = max(self.took_s, loop.time() - start)
         return answer if answer.get("cluster_id") == self._cluster_id else None
 
     async def _ask_events(self, endpoint: str) -> bool:

@@ -85,6 +85,8 @@ class Supervisor:
         self._journal = Journal(folder.events)
         self._poller = Poller(layout.cluster_id, self._endpoints)
         self._endpoint = Endpoint(self._status, self._log, self._not_running)
+        self._paused: set[Name] = set()
+        """Somebody has stopped them with SIGSTOP: they answer nothing, and are not asked."""
         self._bind_at = 0.0
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
@@ -162,6 +164,18 @@ class Supervisor:
         elif self._restarts.phase(name) is Phase.STARTING and process.is_ready():
             self._restarts.ready(name, now)
             self._tell_of(process, "ready", "serves")
+        self._look_whether_paused(process)
+
+    def _look_whether_paused(self, process: SupervisedProcess) -> None:
+        state = process.state()
+        is_paused = state is not None and state.paused
+        if is_paused and process.name not in self._paused:
+            self._paused.add(process.name)
+            self._tell_of(process, "paused", "is paused")
+        elif not is_paused and process.name in self._paused:
+            self._paused.discard(process.name)
+            if state is not None:
+                self._tell_of(process, "resumed", "goes on")
 
     def _left(self, node_id: int, process: SupervisedProcess) -> bool:
         """Its broker is out of the cluster: whether the node is, too. With both roles it goes on."""
@@ -221,7 +235,7 @@ class Supervisor:
         return {
             name: process.http
             for name, process in self._processes.items()
-            if isinstance(name, int) and process.http is not None
+            if isinstance(name, int) and process.http is not None and name not in self._paused
         }
 
     def _status(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def test_the_package_offers_just_what_the_library_does() -> None:
 
 def test_errors_have_one_base() -> None:
     names = [name for name in penstock.client.__all__ if name.endswith("Error")]
-    assert len(names) == 12
+    assert len(names) == 17
     for name in names:
         assert issubclass(getattr(penstock, name), penstock.PenstockError)
 

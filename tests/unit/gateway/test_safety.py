@@ -106,6 +106,10 @@ def test_an_address_that_asks_too_often() -> None:
         ("GET", "/healthz", Level.OPEN),
         ("GET", "/docs", Level.OPEN),
         ("GET", "/", Level.OPEN),
+        ("GET", "/v1/console", Level.OPEN),
+        ("GET", "/console/assets/index-1a2b3c4d.js", Level.OPEN),
+        ("GET", "/consoles", Level.READ),
+        ("GET", "/v1/console/more", Level.READ),
         ("GET", "/metrics", Level.READ),
         ("GET", "/topics", Level.READ),
         ("GET", "/consumer/consume", Level.READ),
@@ -178,6 +182,13 @@ def test_pages_of_others_are_refused() -> None:
     assert_refused(call(guard(), "POST", "/topics", headers=page("null")), 403, "origin")
     image = [("host", "127.0.0.1:8080"), ("sec-fetch-site", "cross-site")]
     assert_refused(call(guard(), path="/consumer/consume", headers=image), 403, "other sites")
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_links_of_others_may_lead_to_its_pages(path: str) -> None:
+    link = [("host", "127.0.0.1:8080"), ("sec-fetch-site", "cross-site")]
+    assert call(guard(), path=path, headers=link).status == 200
+    assert_refused(call(guard(), path=path, headers=page("https://evil.example")), 403, "origin")
 
 
 def test_its_own_pages_are_welcome() -> None:

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.offsets import OffsetRange, Partition, from_json, losses, plan, ranges, share, to_json
+from penstock.spark.offsets import (
+    OffsetRange,
+    Partition,
+    bundles,
+    from_json,
+    losses,
+    plan,
+    ranges,
+    share,
+    to_json,
+)
 
 A0, A1, A2, B0 = Partition("a", 0), Partition("a", 1), Partition("a", 2), Partition("b", 0)
 
@@ -124,3 +134,19 @@ def test_losses_are_named() -> None:
     gone, shorter = losses({A0: 5, B0: 3}, {B0: 2})
     assert gone == "partition a-0 is gone, it was read up to offset 5"
     assert shorter.startswith("partition b-0 was read up to offset 3 and now ends at 2")
+
+
+@given(offsets, st.none() | st.integers(1, 15))
+def test_bundles_hold_every_range_once_and_are_as_even_as_single_ranges_allow(
+    ends: dict[Partition, int], count_max: int | None
+) -> None:
+    found = ranges(dict.fromkeys(ends, 0), ends)
+    made = bundles(found, count_max)
+    assert sorted((each for bundle in made for each in bundle), key=lambda each: each.partition) == found
+    assert all(made)
+    if count_max is None or len(found) <= count_max:
+        assert [len(bundle) for bundle in made] == [1] * len(found)
+        return
+    assert len(made) == count_max
+    sizes = [sum(each.end - each.start for each in bundle) for bundle in made]
+    assert max(sizes) - min(sizes) <= max(each.end - each.start for each in found)

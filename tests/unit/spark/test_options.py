@@ -80,6 +80,7 @@ def test_offsets_by_partition() -> None:
         ({"startingTimestamp": "yesterday"}, "option 'startingTimestamp': 'yesterday' is not a whole"),
         ({"startingTimestamp": "1", "startingOffsets": "latest"}, "option 'startingTimestamp': cannot be"),
         ({"maxOffsetsPerTrigger": "0"}, "option 'maxOffsetsPerTrigger': '0' is not a whole number"),
+        ({"maxInputPartitions": "0"}, "option 'maxInputPartitions': '0' is not a whole number"),
         ({"maxOffsetsPerTriger": "5"}, "option 'maxoffsetspertriger': is unknown"),
         ({"includeHeaders": "yes"}, "option 'includeHeaders': 'yes' is neither true nor false"),
         ({"topic": "a"}, "option 'topic': is unknown; reading takes bootstrap, subscribe"),

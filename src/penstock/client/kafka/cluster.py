@@ -45,6 +45,12 @@ class Cluster:
         self.timeout_s = timeout_s
         self._admin: AdminClient | None = None
 
+    def with_timeout(self, timeout_s: float) -> Cluster:
+        """The same, for those who wait for less or for longer."""
+        other = Cluster(self.bootstrap, timeout_s)
+        other._admin = self.admin()
+        return other
+
     def settings(self, **own: Any) -> dict[str, Any]:
         """Settings of a client; keyword names with underscores stand for Kafka's names with dots."""
         named = {name.replace("_", "."): value for name, value in own.items()}
@@ -67,13 +73,12 @@ class Cluster:
     def ensure_topics(self, topics: tuple[str, ...]) -> None:
         """Creates those that are missing, with one partition and the cluster's number of replicas."""
         what = f"topics {', '.join(topics)} cannot be used"
-        # All topics are listed: asking for one by name would create it, as large as the broker likes.
-        there = self.ask(self._metadata, what).topics
+        there = self.ask(self.metadata, what).topics
         for topic in topics:
             if topic not in there:
                 self.ask(partial(self._create, topic), f"topic {topic!r} cannot be created")
 
-    def ask(self, request: Callable[[], T], what: str) -> T:
+    def ask(self, request: Callable[[], T], what: str, unknown_s_max: float = UNKNOWN_TOPIC_S) -> T:
         """The first answer that is not a passing failure; a PenstockError that says `what` otherwise."""
         begun = time.monotonic()
         while True:
@@ -84,7 +89,7 @@ class Cluster:
                 if passes(error):
                     if late >= self.timeout_s:
                         raise self.silence(what, error) from error
-                elif error_code(error) not in UNKNOWN_TOPIC or late >= min(UNKNOWN_TOPIC_S, self.timeout_s):
+                elif error_code(error) not in UNKNOWN_TOPIC or late >= min(unknown_s_max, self.timeout_s):
                     raise as_error(error, what) from error
             time.sleep(RETRY_PAUSE_S)
 
@@ -98,29 +103,33 @@ class Cluster:
         )
 
     def lacks_replicas(self, topic: str) -> bool:
-        """Whether a partition of the topic has too few replicas in sync to be written."""
-        metadata = self._metadata().topics.get(topic)
-        if metadata is None:
+        """Whether a partition of the topic has too few replicas, in sync and alive, to be written."""
+        metadata = self.metadata()
+        found = metadata.topics.get(topic)
+        if found is None:
             return False
-        in_sync = min((len(part.isrs) for part in metadata.partitions.values()), default=0)
+        # The last ones in sync stay in that set when they die: they are where the data are.
+        alive = metadata.brokers.keys()
+        in_sync = min((len(alive & set(part.isrs)) for part in found.partitions.values()), default=0)
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        (future,) = self._client().describe_configs([resource], request_timeout=REQUEST_S_MAX).values()
+        (future,) = self.admin().describe_configs([resource], request_timeout=REQUEST_S_MAX).values()
         return in_sync < int(future.result()["min.insync.replicas"].value)
 
-    def _metadata(self) -> ClusterMetadata:
-        return self._client().list_topics(timeout=min(REQUEST_S_MAX, self.timeout_s))
+    def metadata(self) -> ClusterMetadata:
+        """Of all topics: asking for one by name would create it, as large as the broker likes."""
+        return self.admin().list_topics(timeout=min(REQUEST_S_MAX, self.timeout_s))
 
     def _create(self, topic: str) -> None:
         new = NewTopic(topic, num_partitions=1, replication_factor=_BROKER_DEFAULT)
         request_s = min(REQUEST_S_MAX, self.timeout_s)
-        (future,) = self._client().create_topics([new], request_timeout=request_s).values()
+        (future,) = self.admin().create_topics([new], request_timeout=request_s).values()
         try:
             future.result()
         except KafkaException as error:
             if error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
 
-    def _client(self) -> AdminClient:
+    def admin(self) -> AdminClient:
         if self._admin is None:
             self._admin = self.client(AdminClient)
         return self._admin

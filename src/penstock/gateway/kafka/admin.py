@@ -27,10 +27,11 @@ from penstock.gateway.kafka.errors import InvalidRequestError, KafkaClientError,
 from penstock.gateway.kafka.librdkafka import error_in, error_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka.admin import TopicDescription
+    from confluent_kafka.admin._metadata import ClusterMetadata
 
 T = TypeVar("T")
 
@@ -130,13 +131,16 @@ class KafkaAdmin:
         except TimeoutError:
             raise KafkaUnavailableError("the brokers did not answer in time") from None
 
-    async def topics(self, *, internal: bool = False) -> dict[str, list[PartitionInfo]]:
-        """All topics with their partitions, by name; those that begin with `__` only when asked for."""
+    async def _metadata(self) -> ClusterMetadata:
         try:
             # The one call without a future. It waits in C, and a thread of the pool with it.
-            metadata = await asyncio.to_thread(self.client.list_topics, timeout=self._seconds_max)
+            return await asyncio.to_thread(self.client.list_topics, timeout=self._seconds_max)
         except KafkaException as error:
             raise error_in(error) from error
+
+    async def topics(self, *, internal: bool = False) -> dict[str, list[PartitionInfo]]:
+        """All topics with their partitions, by name; those that begin with `__` only when asked for."""
+        metadata = await self._metadata()
         return {
             name: [
                 PartitionInfo(index, leader_of(entry.leader), tuple(entry.replicas), tuple(entry.isrs))
@@ -178,17 +182,17 @@ class KafkaAdmin:
         *,
         partitions: int = 1,
         replicas: int | None = None,
+        assignment: Sequence[Sequence[int]] | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """TopicExistsError, InvalidTopicError."""
+        """`assignment`: the brokers of each partition, the preferred leader first, instead of a number of
+        replicas. TopicExistsError, InvalidTopicError."""
 
         def ask(client: AdminClient) -> Mapping[str, Future[None]]:
-            new = NewTopic(
-                topic,
-                num_partitions=partitions,
-                replication_factor=replicas or BROKER_DEFAULT,
-                config=dict(config or {}),
-            )
+            placing: dict[str, Any] = {"replication_factor": replicas or BROKER_DEFAULT}
+            if assignment is not None:
+                placing = {"replica_assignment": [list(each) for each in assignment]}
+            new = NewTopic(topic, num_partitions=partitions, config=dict(config or {}), **placing)
             return client.create_topics([new], request_timeout=self._seconds_max)
 
         await self._ask(ask, topic)
@@ -257,6 +261,9 @@ class KafkaAdmin:
         return found
 
     async def groups(self) -> list[GroupInfo]:
+        # Each broker is asked for its groups, that is, each that librdkafka knows; by itself it looks for new
+        # ones every five minutes only.
+        await self._metadata()
         result = await self._answer(self.client.list_consumer_groups(request_timeout=self._seconds_max))
         if result.errors:
             raise error_in(result.errors[0])

@@ -15,6 +15,10 @@ class KafkaUnavailableError(KafkaClientError):
     """No broker, or not the one that is needed, answered within the limit. Trying again may help."""
 
 
+class ProducerReplacedError(KafkaUnavailableError):
+    """The producer that had the message is gone, and whether the message is stored is not known."""
+
+
 class NotEnoughReplicasError(KafkaUnavailableError):
     """Fewer replicas are in sync than the topic asks for (`min.insync.replicas`)."""
 

@@ -15,6 +15,7 @@ from penstock.gateway.kafka.errors import (
     MessageTooLargeError,
     NotAllowedError,
     NotEnoughReplicasError,
+    ProducerReplacedError,
     TopicExistsError,
     UnknownGroupError,
     UnknownTopicError,
@@ -49,15 +50,17 @@ KINDS: Final[dict[int, type[KafkaClientError]]] = {
     KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: NotEnoughReplicasError,
 }
 
+REPLACED: Final = frozenset(
+    {KafkaError._DESTROY, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL}
+)
+"""The client that was asked has gone; another one has taken its place."""
+
 PASSING: Final = frozenset(
     {
         KafkaError._MSG_TIMED_OUT,
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._PURGE_QUEUE,
-        KafkaError._PURGE_INFLIGHT,
-        KafkaError._FATAL,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -85,6 +88,8 @@ def error_of(error: KafkaError, topic: str = "") -> KafkaClientError:
     if code in MISSING:
         return UnknownTopicError(topic)
     text = (error.str() or error.name()).rstrip(".")
+    if code in REPLACED:
+        return ProducerReplacedError(f"the client was replaced: {text}")
     if code in PASSING:
         return KafkaUnavailableError(f"the brokers did not answer in time: {text}")
     return KINDS.get(code, KafkaClientError)(text)

@@ -25,15 +25,6 @@ router = APIRouter(tags=["service"])
 
 READY_S_MAX: Final = 2.0
 ALIVE: Final = doc.thing(status={"const": "success"})
-PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Penstock</title></head>
-<body><h1>Penstock</h1><p>This is a gateway. <a href="docs">Its endpoints</a>.</p></body></html>
-"""
-
-
-@router.get("/", include_in_schema=False)
-async def home() -> Response:
-    return Response(PAGE, media_type="text/html")
 
 
 @router.get("/healthz", summary="It is alive", responses=doc.responses("It is", ALIVE))

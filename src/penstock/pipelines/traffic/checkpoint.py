@@ -1,0 +1,83 @@
+"""The folder that a heat map job goes on from: Spark's checkpoint, and what it was made for.
+
+    heatmap.json    the map and the window; locked as long as a job uses the folder
+    spark/          Spark's own
+
+Cells of one map mean nothing on another one, so a folder is for one map and one window. On a file system that
+is not a local one there is no `heatmap.json`; the state itself then says what it was counted with.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from penstock.client.errors import InvalidMessageError
+from penstock.pipelines.traffic.tally import Shape
+from penstock.traffic.grid import Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ABOUT: Final = "heatmap.json"
+SPARK: Final = "spark"
+
+
+class CheckpointError(Exception):
+    """The folder cannot be used; the message is one line."""
+
+
+@contextmanager
+def claimed(folder: str, shape: Shape) -> Iterator[str]:
+    """Where Spark's checkpoint is. Only one process at a time has a folder."""
+    path = _local(folder)
+    if path is None:
+        yield f"{folder.rstrip('/')}/{SPARK}"
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        about = path / ABOUT
+        if not about.exists() and any(path.iterdir()):
+            raise CheckpointError(f"{folder} is not empty, and no checkpoint of a heat map")
+        descriptor = os.open(about, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be used as checkpoint: {error.strerror}") from error
+    with open(descriptor, "r+b", buffering=0) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CheckpointError(f"{folder} is in use by another heat map job") from error
+        found = file.read()
+        if not found:
+            file.write(_described(shape))
+            os.fsync(file.fileno())
+        elif (made_for := _shape(folder, found)) != shape:
+            raise CheckpointError(
+                f"{folder} is a checkpoint for {made_for}, and not for {shape}; use another folder"
+            )
+        yield str(path / SPARK)
+
+
+def _local(folder: str) -> Path | None:
+    parts = urlsplit(folder)
+    if parts.scheme in ("", "file"):
+        return Path(parts.path if parts.scheme else folder)
+    return None
+
+
+def _described(shape: Shape) -> bytes:
+    return orjson.dumps({"window_ms": shape.window_ms, "grid": shape.grid.as_dict()})
+
+
+def _shape(folder: str, found: bytes) -> Shape:
+    try:
+        about = orjson.loads(found)
+        return Shape(about["window_ms"], Grid.from_json(orjson.dumps(about["grid"])))
+    except (orjson.JSONDecodeError, KeyError, TypeError, InvalidMessageError) as error:
+        raise CheckpointError(f"{folder}/{ABOUT} is damaged: {error}") from error

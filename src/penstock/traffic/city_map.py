@@ -1,0 +1,102 @@
+"""The map that everybody agrees on: the newest records of the topic `traffic.map`.
+
+Under the key `grid` is the Grid, under `streets` a GeoJSON FeatureCollection of LineStrings, each with the
+properties `kind` (avenue, arterial, street, bridge, river) and `name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from penstock.client.errors import InvalidMessageError
+from penstock.client.kafka.producer import KafkaProducer
+from penstock.client.types import DEFAULT_TIMEOUT_S
+from penstock.traffic.cluster import TopicClusters, brokers_at
+from penstock.traffic.grid import DEFAULT_GRID, Grid
+from penstock.traffic.log_reader import LogReader
+from penstock.traffic.topics import MAP, SHARED_PLANS, name_number
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+GRID_KEY: Final = b"grid"
+STREETS_KEY: Final = b"streets"
+
+
+@dataclass(frozen=True, slots=True)
+class CityMap:
+    grid: Grid
+    streets: dict[str, Any] | None = None
+
+
+def read_map(bootstrap: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> CityMap:
+    """The map of the cluster; the default grid without streets where nobody has published one.
+
+    >>> from penstock.traffic import DEFAULT_GRID, publish_map, read_map
+    >>> publish_map("127.0.0.1:9092", DEFAULT_GRID, {"type": "FeatureCollection", "features": []})
+    >>> read_map("127.0.0.1:9092").streets
+    {'type': 'FeatureCollection', 'features': []}
+
+    InvalidMessageError if what is there is not a map: a default in its place would put cars elsewhere.
+    """
+    brokers = brokers_at(bootstrap, timeout_s)
+    clusters = TopicClusters(brokers)
+    with closing(LogReader(brokers, clusters)) as reader:
+        return current_map(clusters, reader)
+
+
+def publish_map(
+    bootstrap: str,
+    grid: Grid,
+    streets: Mapping[str, Any] | None = None,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Makes this the map of the cluster. One that is the map already is not written again."""
+    brokers = brokers_at(bootstrap, timeout_s)
+    clusters = TopicClusters(brokers)
+    clusters.ensure([(SHARED_PLANS[MAP], name_number(MAP))])
+    values = {GRID_KEY: grid.to_json(), STREETS_KEY: None if streets is None else orjson.dumps(streets)}
+    with closing(LogReader(brokers, clusters)) as reader:
+        there = _newest(clusters, reader)
+    with closing(KafkaProducer(brokers, (MAP,))) as producer:
+        for key, value in values.items():
+            if value is not None and value != there.get(key):
+                producer.send(MAP, value, key)
+
+
+def current_map(clusters: TopicClusters, reader: LogReader) -> CityMap:
+    """As `read_map`, for those who have a connection."""
+    newest = _newest(clusters, reader)
+    found = newest.get(GRID_KEY)
+    grid = DEFAULT_GRID if found is None else Grid.from_json(found)
+    return CityMap(grid, _streets(newest.get(STREETS_KEY)))
+
+
+def _newest(clusters: TopicClusters, reader: LogReader) -> dict[bytes, bytes]:
+    if not clusters.exists(MAP):
+        return {}
+
+    def parse(message: Message) -> tuple[bytes, bytes | None]:
+        key = message.key()
+        return key if isinstance(key, bytes) else b"", message.value()
+
+    newest = dict(reader.read(MAP, parse))
+    return {key: value for key, value in newest.items() if value is not None}
+
+
+def _streets(value: bytes | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    try:
+        found = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise InvalidMessageError(f"the streets of the map are not JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("features"), list):
+        raise InvalidMessageError("the streets of the map are not a FeatureCollection")
+    return found

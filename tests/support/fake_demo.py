@@ -1,0 +1,153 @@
+"""The demo with stand-ins for its parts: everything of `penstock demo` but the parts themselves.
+
+    python -m tests.support.fake_demo [--seconds S] [--refuse PART]
+
+The cars count up in a file, the heat map copies the count to another, and the cluster serves that over HTTP
+as the gateway would. Each part writes its pid to `NAME.pid` in the demo's folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.app import complain
+from penstock.demo import plan
+from penstock.demo.errors import DemoError
+from penstock.demo.run import run
+from penstock.demo.stage import Wanted
+
+TICK_S = 0.05
+SENT_PER_TICK = 100
+COOKIE = "penstock_viewer=me"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--refuse", default="")
+    parser.add_argument("--data", type=Path)
+    options = parser.parse_args()
+
+    def make_parts(places: plan.Places, addresses: plan.Addresses, **asked: Any) -> list[plan.Part]:
+        def stand_in(part: plan.Part) -> plan.Part:
+            role = "refuse" if part.name == options.refuse else part.name
+            own = [str(places.folder), str(addresses.http_port), str(places.results(asked["run"]))]
+            command = (sys.executable, "-m", "tests.support.fake_demo", "part", role, *own)
+            return replace(part, command=command)
+
+        return [stand_in(part) for part in plan.parts(places, addresses, **asked)]
+
+    wanted = Wanted(seconds=options.seconds, open_browser=False, cars=10, rate=1.0)
+    try:
+        run(wanted, data=options.data, port=0, http_port=0, make_parts=make_parts)
+    except DemoError as error:
+        return complain(str(error))
+    return 0
+
+
+class Part:
+    def __init__(self, role: str, folder: str, http_port: str, results: str) -> None:
+        self.folder = Path(folder)
+        self.http_port = int(http_port)
+        self.results = Path(results)
+        self.done = threading.Event()
+        (self.folder / f"{role}.pid").write_text(str(os.getpid()))
+        signal.signal(signal.SIGTERM, lambda *_: self.done.set())
+        getattr(self, role.replace("-", "_"))()
+
+    def read(self, name: str) -> int:
+        try:
+            return int((self.folder / name).read_text())
+        except FileNotFoundError:
+            return 0
+
+    def write(self, name: str, value: int) -> None:
+        aside = self.folder / f"{name}.{os.getpid()}"
+        aside.write_text(str(value))
+        aside.replace(self.folder / name)
+
+    def cluster(self) -> None:
+        server = ThreadingHTTPServer(("127.0.0.1", self.http_port), answering(self))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(f"ready kafka=127.0.0.1:1 http=http://127.0.0.1:{self.http_port}", flush=True)
+        self.done.wait()
+
+    def cars(self) -> None:
+        before = sent = self.read("sent")
+        while not self.done.wait(TICK_S):
+            sent += SENT_PER_TICK
+            self.write("sent", sent)
+            print(f"sent {sent - before:,} ({SENT_PER_TICK / TICK_S:,.0f} per second)", flush=True)
+        print(json.dumps({"sent": sent - before, "good": sent - before}), flush=True)
+
+    def heatmap(self) -> None:
+        print("ready heatmap checkpoint=nowhere", flush=True)
+        while not self.done.wait(TICK_S):
+            self.write("counted", self.read("sent"))
+
+    def flights_data(self) -> None:
+        print("wrote it")
+
+    def flights(self) -> None:
+        self.results.mkdir(parents=True)
+        queries = {"q1": 1, "q2": 2, "q3": 3, "q4": 4}
+        told = {"rows_read": 20_000, "queries": queries, "average_fare": 12.5, "seconds": 0.1}
+        (self.results / "summary.json").write_text(json.dumps(told))
+
+    def refuse(self) -> None:
+        print("penstock: there is no such thing here", file=sys.stderr)
+        sys.exit(1)
+
+
+def answering(part: Part) -> type[BaseHTTPRequestHandler]:
+    brokers = [{"id": number, "state": "running"} for number in (1, 2, 3)]
+    topics = [{"name": "traffic.r0.c0", "partitions": [{"partition": 0, "leader": 2}]}]
+
+    def heat() -> dict[str, Any]:
+        counted = part.read("counted")
+        others = {"late": 0, "duplicate": 0, "malformed": 0}
+        totals = {"sent": counted, "counted": counted, **others} if counted else None
+        cells = [{"row": 0, "col": 0, "count": counted}] if counted else []
+        newest = (part.folder / "sent").stat().st_mtime_ns // 1_000_000 if counted else None
+        return {"cells": cells, "newest": newest, "totals": totals}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path.startswith("/v1/cluster/log"):
+                self.answer({"events": [], "after": "0.0"})
+            elif self.path == "/v1/cluster":
+                self.answer({"controller": 1, "brokers": brokers, "topics": topics})
+            elif self.path == "/v1/console":
+                self.answer({}, cookie=COOKIE)
+            elif COOKIE not in self.headers.get("cookie", ""):
+                self.answer({}, 403)
+            else:
+                self.answer(heat())
+
+        def answer(self, value: dict[str, Any], code: int = 200, cookie: str | None = None) -> None:
+            self.send_response(code)
+            if cookie is not None:
+                self.send_header("set-cookie", cookie)
+            self.end_headers()
+            self.wfile.write(json.dumps(value).encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    return Handler
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["part"]:
+        Part(*sys.argv[2:])
+    else:
+        sys.exit(main())
