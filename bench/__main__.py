@@ -29,6 +29,7 @@ from bench.measure import (
     scan,
     startup,
     traffic,
+    transactions,
     websocket_latency,
 )
 from bench.notes import NOTES
@@ -46,6 +47,7 @@ MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "consume": consume.measure,
     "latency": latency.measure,
     "websocket": websocket_latency.measure,
+    "transactions": transactions.measure,
     "replicated": replicated.measure,
     "failover": failover.measure,
     "startup": startup.measure,

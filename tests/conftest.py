@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.broker import BrokerProcess
+from tests.support.java import QUICK_START
 
 # A busy machine is not a failure: how long an example takes is for benchmarks.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,6 +19,9 @@ settings.load_profile("penstock")
 # A shell that runs us in the background has us ignore SIGINT, and so would children that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# For whatever starts Spark, also the commands of the docs.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
