@@ -22,13 +22,22 @@ if TYPE_CHECKING:
     from penstock.client import InvalidMessageError as InvalidMessageError
     from penstock.client import InvalidPositionError as InvalidPositionError
     from penstock.client import InvalidTopicError as InvalidTopicError
+    from penstock.client import Message as Message
+    from penstock.client import MessagesLostError as MessagesLostError
     from penstock.client import MessageTooLargeError as MessageTooLargeError
     from penstock.client import NoMessageError as NoMessageError
     from penstock.client import NotAuthorizedError as NotAuthorizedError
+    from penstock.client import OutcomeUnknownError as OutcomeUnknownError
     from penstock.client import ParticipationRequiredError as ParticipationRequiredError
     from penstock.client import PenstockError as PenstockError
     from penstock.client import Producer as Producer
+    from penstock.client import Publisher as Publisher
+    from penstock.client import PublisherFencedError as PublisherFencedError
+    from penstock.client import Put as Put
+    from penstock.client import SequenceGapError as SequenceGapError
     from penstock.client import ServerError as ServerError
+    from penstock.client import Subscriber as Subscriber
+    from penstock.client import SubscriberFencedError as SubscriberFencedError
     from penstock.client import TopicClusterDoesNotExistError as TopicClusterDoesNotExistError
     from penstock.client import TopicNotFoundError as TopicNotFoundError
 
@@ -49,13 +58,22 @@ _CLIENT = frozenset(
         "InvalidMessageError",
         "InvalidPositionError",
         "InvalidTopicError",
+        "Message",
         "MessageTooLargeError",
+        "MessagesLostError",
         "NoMessageError",
         "NotAuthorizedError",
+        "OutcomeUnknownError",
         "ParticipationRequiredError",
         "PenstockError",
         "Producer",
+        "Publisher",
+        "PublisherFencedError",
+        "Put",
+        "SequenceGapError",
         "ServerError",
+        "Subscriber",
+        "SubscriberFencedError",
         "TopicClusterDoesNotExistError",
         "TopicNotFoundError",
     }

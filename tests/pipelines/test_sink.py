@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from tests.support.broker import BrokerProcess
 
@@ -125,15 +126,33 @@ def test_a_topic_is_not_overwritten(spark: SparkSession, bootstrap: str) -> None
 
 def test_a_broker_that_is_not_there(spark: SparkSession) -> None:
     address = f"127.0.0.1:{free_port()}"
-    line = failure(spark.range(1).selectExpr("'v' AS value"), address, topic="t", timeoutMs="1000")
+    frame = spark.range(1).selectExpr("'v' AS value")
+    line = failure(frame, address, topic="t", timeoutMs="1000")
+    assert f" at {address}: the batch is not written: " in line
+    line = failure(frame, address, topic="t", timeoutMs="1000", exactlyOnce="false")
     assert f"a message to topic 't' at {address} was not written: " in line
 
 
-def test_a_stream_from_topic_to_topic(
+def test_a_batch_is_written_whole_or_not_at_all(
     spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    source, target = f"{topic}.from", f"{topic}.to"
-    topics.fill(bootstrap, source, [b"%d" % number for number in range(100)])
+    """The rows of the first task are staged, and then another fails."""
+    topics.create_topic(bootstrap, topic)
+    staging = tmp_path / "staging"
+    value = "if(id = 99, string(raise_error('the last row')), string(id)) AS value"
+    frame = spark.range(100, numPartitions=2).selectExpr(value)
+    assert "the last row" in failure(frame, bootstrap, topic=topic, staging=str(staging))
+    assert load(spark, bootstrap, topic) == []
+    whole = spark.range(50, numPartitions=2).selectExpr("string(id) AS value")
+    save(whole, bootstrap, topic=topic, staging=str(staging))
+    assert [int(row.value) for row in load(spark, bootstrap, topic)] == list(range(50))
+    assert list(staging.iterdir()) == []
+    groups = topics.admin(bootstrap).list_consumer_groups().result().valid
+    assert [group for group in groups if group.group_id.startswith("penstock.sink")] == []
+
+
+def copied(spark: SparkSession, bootstrap: str, source: str, target: str, **options: str) -> StreamingQuery:
+    """A stream of doubled numbers, in micro batches of 40, until all are there."""
     stream = (
         spark.readStream.format("penstock")
         .option("bootstrap", bootstrap)
@@ -147,12 +166,53 @@ def test_a_stream_from_topic_to_topic(
         stream.writeStream.format("penstock")
         .option("bootstrap", bootstrap)
         .option("topic", target)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .options(**options)
         .trigger(availableNow=True)
         .start()
     )
     assert query.awaitTermination(60)
-    assert [int(row.value) for row in load(spark, bootstrap, target)] == [2 * number for number in range(100)]
+    return query
+
+
+def test_a_stream_from_topic_to_topic(
+    spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    """Started again when Spark has forgotten that the last batch is done, it writes nothing twice."""
+    source, target = f"{topic}.from", f"{topic}.to"
+    topics.fill(bootstrap, source, [b"%d" % number for number in range(100)])
+    checkpoint = tmp_path / "checkpoint"
+    query = copied(spark, bootstrap, source, target, checkpointLocation=str(checkpoint))
+    expected = [2 * number for number in range(100)]
+    assert [int(row.value) for row in load(spark, bootstrap, target)] == expected
+    for name in ("2", ".2.crc"):
+        (checkpoint / "commits" / name).unlink()
+    copied(spark, bootstrap, source, target, checkpointLocation=str(checkpoint))
+    assert (checkpoint / "commits" / "2").exists()
+    assert [int(row.value) for row in load(spark, bootstrap, target)] == expected
+    assert topics.committed(bootstrap, f"penstock.sink.{query.id}", (target, 0)) == [3]
+
+
+def test_a_stream_that_is_at_least_once(
+    spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    source, target = f"{topic}.from", f"{topic}.to"
+    topics.fill(bootstrap, source, [b"1", b"2"])
+    checkpoint = {"checkpointLocation": str(tmp_path / "checkpoint")}
+    copied(spark, bootstrap, source, target, exactlyOnce="false", **checkpoint)
+    assert [int(row.value) for row in load(spark, bootstrap, target)] == [2, 4]
+
+
+def test_a_stream_that_has_nowhere_to_stage(
+    spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    """A checkpoint that is set for the session is not told to the sink."""
+    topics.fill(bootstrap, topic, [b"1"])
+    spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path))
+    try:
+        with pytest.raises(PySparkException, match="option 'staging': is missing"):
+            copied(spark, bootstrap, topic, topic)
+    finally:
+        spark.conf.unset("spark.sql.streaming.checkpointLocation")
 
 
 def test_the_jvm_connector_is_asked_for_and_not_there(spark: SparkSession, bootstrap: str) -> None:

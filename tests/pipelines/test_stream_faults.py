@@ -1,8 +1,10 @@
-"""A stream into files, killed at random moments and robbed of its last commit: each record exactly once.
+"""Streams into files and into a topic, killed at random moments and robbed of their last commit: each record
+exactly once.
 
-The query runs in a process of its own. It is killed with SIGKILL, its Java and Python workers with it, at a
-random moment after it started; before some restarts the last file of the checkpoint's `commits` is removed:
-then Spark believes that a batch which is complete was never done.
+The queries run in a process of their own. It is killed with SIGKILL, its Java and Python workers with it, at
+a random moment after it started, and in every second round the broker is, while they run; before some
+restarts the last files of the checkpoints' `commits` are removed: then Spark believes that a batch which is
+complete was never done.
 """
 
 from __future__ import annotations
@@ -25,15 +27,17 @@ from pyarrow import parquet
 from tests.pipelines.stream_to_files import MESSAGES_PER_BATCH
 from tests.support import topics
 from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.committed import read_committed
 from tests.support.java import QUICK_START
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 KILLS = int(os.environ.get("PENSTOCK_STREAM_KILLS", "2"))
 PROGRAM = Path(__file__).with_name("stream_to_files.py")
-TOPIC, PARTITIONS = "records", 3
+TOPIC, COPY, PARTITIONS = "records", "copies", 3
+CHECKPOINTS = ("checkpoint", "copy-checkpoint")
 ROUND_MESSAGES = 5 * MESSAGES_PER_BATCH
 """Written in each round: enough for the batches that are waited for, and one that the kill may meet."""
 BATCHES_BEFORE_KILL_MAX = 4
@@ -48,7 +52,7 @@ def running_stream(bootstrap: str, folder: Path) -> Iterator[subprocess.Popen[by
     with log.open("ab") as output:
         start = output.tell()
         process = subprocess.Popen(
-            [sys.executable, PROGRAM, bootstrap, TOPIC, folder],
+            [sys.executable, PROGRAM, bootstrap, TOPIC, COPY, folder],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -71,14 +75,29 @@ def running_stream(bootstrap: str, folder: Path) -> Iterator[subprocess.Popen[by
         process.wait()
 
 
-def last_commit(folder: Path) -> Path | None:
-    commits = [path for path in (folder / "checkpoint" / "commits").glob("*") if path.name.isdigit()]
+def wait_while(stream: subprocess.Popen[bytes], behind: Callable[[], bool], timeout_s: float) -> None:
+    """Until it is no longer behind, or has ended, of which `running_stream` complains."""
+    wait_until(lambda: not behind() or stream.poll() is not None, "batches", timeout_s=timeout_s)
+
+
+def last_commit(checkpoint: Path) -> Path | None:
+    commits = [path for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
     return max(commits, key=lambda path: int(path.name), default=None)
 
 
 def committed_batches(folder: Path) -> int:
-    last = last_commit(folder)
-    return -1 if last is None else int(last.name)
+    """Of the query that has fewer."""
+    last = [last_commit(folder / name) for name in CHECKPOINTS]
+    return min(-1 if commit is None else int(commit.name) for commit in last)
+
+
+def remove_last_commits(folder: Path) -> int:
+    """How many there were."""
+    last = [commit for name in CHECKPOINTS if (commit := last_commit(folder / name)) is not None]
+    for commit in last:
+        commit.unlink()
+        commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    return len(last)
 
 
 def write_round(bootstrap: str, number: int) -> list[str]:
@@ -91,12 +110,12 @@ def write_round(bootstrap: str, number: int) -> list[str]:
     return values
 
 
-def committed_records(folder: Path) -> int:
+def committed_records(checkpoint: Path) -> int:
     """How many records lie before the end of the last batch that is complete."""
-    last = last_commit(folder)
+    last = last_commit(checkpoint)
     if last is None:
         return 0
-    *_, end = (folder / "checkpoint" / "offsets" / last.name).read_text().splitlines()
+    *_, end = (checkpoint / "offsets" / last.name).read_text().splitlines()
     return sum(json.loads(end)[TOPIC].values())
 
 
@@ -104,6 +123,19 @@ def read_back(folder: Path) -> Counter[str]:
     """The records in the files, as any reader of the folder sees them. Nothing may be running."""
     files = sorted((folder / "out").glob("batch=*/*.parquet"))
     return Counter(value for file in files for value in parquet.read_table(file)["value"].to_pylist())
+
+
+def read_copies(bootstrap: str) -> Counter[str]:
+    """The records in the topic, as a reader of committed data sees them, up to an open transaction."""
+    return Counter(value.decode() for value in read_committed(bootstrap, COPY, PARTITIONS))
+
+
+def staged_files(folder: Path) -> list[Path]:
+    return [path for path in (folder / "copy-checkpoint-staging").rglob("*") if path.is_file()]
+
+
+def doubled(found: Counter[str]) -> list[str]:
+    return [value for value, count in found.items() if count > 1]
 
 
 @pytest.mark.timeout(0)
@@ -114,23 +146,25 @@ def test_each_record_exactly_once(tmp_path: Path) -> None:
     repeated = 0
     with BrokerProcess(tmp_path) as broker:
         topics.create_topic(broker.bootstrap, TOPIC, PARTITIONS)
+        topics.create_topic(broker.bootstrap, COPY, PARTITIONS)
         for number in range(KILLS):
             sent += write_round(broker.bootstrap, number)
             goal = committed_batches(tmp_path) + chance.randint(0, BATCHES_BEFORE_KILL_MAX)
-            with running_stream(broker.bootstrap, tmp_path):
-                wait_until(lambda: committed_batches(tmp_path) >= goal, "batches", timeout_s=START_S_MAX)  # noqa: B023
+            with running_stream(broker.bootstrap, tmp_path) as stream:
+                if number % 2:
+                    broker.restart(clean=False)
+                wait_while(stream, lambda: committed_batches(tmp_path) < goal, START_S_MAX)  # noqa: B023
                 threading.Event().wait(chance.uniform(0, KILL_AFTER_S_MAX))  # the random moment, not luck
-            last = last_commit(tmp_path)
-            if last is not None and (number == KILLS - 1 or chance.random() < 0.5):
-                last.unlink()
-                last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
-                repeated += 1
-            doubled = [value for value, count in read_back(tmp_path).items() if count > 1]
-            assert doubled == [], f"seed {seed}: records in two files after kill {number}"
-        with running_stream(broker.bootstrap, tmp_path):
-            wait_until(
-                lambda: committed_records(tmp_path) >= len(sent), "all records", timeout_s=FINISH_S_MAX
-            )
-    print(f"seed {seed}: {KILLS} kills, {repeated} commits removed, {len(sent)} records")
-    assert repeated > 0
-    assert read_back(tmp_path) == Counter(sent), f"seed {seed}"
+            if number == KILLS - 1 or chance.random() < 0.5:
+                repeated += remove_last_commits(tmp_path)
+            assert doubled(read_back(tmp_path)) == [], f"seed {seed}: in two files after kill {number}"
+            assert doubled(read_copies(broker.bootstrap)) == [], f"seed {seed}: after kill {number}"
+        with running_stream(broker.bootstrap, tmp_path) as stream:
+            for name in CHECKPOINTS:
+                checkpoint = tmp_path / name
+                wait_while(stream, lambda: committed_records(checkpoint) < len(sent), FINISH_S_MAX)  # noqa: B023
+        print(f"seed {seed}: {KILLS} kills, {repeated} commits removed, {len(sent)} records")
+        assert repeated > 0
+        assert read_back(tmp_path) == Counter(sent), f"seed {seed}"
+        assert read_copies(broker.bootstrap) == Counter(sent), f"seed {seed}"
+    assert staged_files(tmp_path) == []

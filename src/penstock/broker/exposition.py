@@ -82,6 +82,14 @@ def log_families(broker: Broker) -> Iterator[Family]:
         "penstock_batches_duplicate", metrics.batches_duplicate, "Batches sent again and not stored again."
     )
     yield counter("penstock_flushes", metrics.flushes, "Group writes to logs, with fsync under flush=commit.")
+    yield counter(
+        "penstock_consumed_removed", metrics.consumed_removed, "Offsets that every subscription had got."
+    )
+    yield counter(
+        "penstock_consumed_lost",
+        metrics.consumed_lost,
+        "Offsets that a ceiling of consumed retention took from subscriptions.",
+    )
     yield gauge("penstock_topics", len(broker.controller.image.topics), "Topics.")
     yield gauge("penstock_partitions", len(logs), "Partitions on this node.")
     yield gauge(

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.coordinator_shard import CoordinatorShard, KeyValue, records_at
 from penstock.broker.deadlines import Deadlines
-from penstock.groups.messages import Answer, Effect, MarkerReply, Producer, Reply, Write, WriteMarker
+from penstock.groups.messages import (
+    Answer,
+    ConfirmReply,
+    Effect,
+    MarkerReply,
+    Producer,
+    Reply,
+    Write,
+    WriteConfirmation,
+    WriteMarker,
+)
+from penstock.groups.records import CONFIRMATION
 from penstock.groups.shard import Shard
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.batch import TRANSACTIONAL
@@ -24,7 +35,10 @@ if TYPE_CHECKING:
     from penstock.wire.records import Record
 
 
-class GroupShard(CoordinatorShard[Write | WriteMarker, Reply]):
+AnyWrite = Write | WriteMarker | WriteConfirmation
+
+
+class GroupShard(CoordinatorShard[AnyWrite, Reply]):
     def __init__(
         self,
         partition: Partition,
@@ -97,6 +111,16 @@ class GroupShard(CoordinatorShard[Write | WriteMarker, Reply]):
         if reply.error is not ErrorCode.none:
             raise ApiError(reply.error)
 
+    async def confirm(self) -> None:
+        """Write something, so that it is certain that nobody else led before this was called: whoever is
+        elected in our place is in sync, so it had what is written here while it followed us. Raises ApiError.
+        """
+        self.check_ready()
+        reply = await self.ask(lambda token: self.write(WriteConfirmation(token)))
+        assert isinstance(reply, ConfirmReply)
+        if reply.error is not ErrorCode.none:
+            raise ApiError(reply.error)
+
     # Effects
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
@@ -106,10 +130,14 @@ class GroupShard(CoordinatorShard[Write | WriteMarker, Reply]):
             else:
                 self.write(effect)
 
-    def records_of(self, write: Write | WriteMarker) -> Sequence[KeyValue]:
+    def records_of(self, write: AnyWrite) -> Sequence[KeyValue]:
+        if isinstance(write, WriteConfirmation):
+            return (CONFIRMATION,)
         return () if isinstance(write, WriteMarker) else write.records
 
-    def own_batch(self, write: Write | WriteMarker) -> bytes | None:
+    def own_batch(self, write: AnyWrite) -> bytes | None:
+        if isinstance(write, WriteConfirmation):
+            return None
         if isinstance(write, WriteMarker):
             marker = Marker(write.is_commit, write.coordinator_epoch)
             return encode_marker(marker, *write.producer, self.now_ms())
@@ -122,7 +150,10 @@ class GroupShard(CoordinatorShard[Write | WriteMarker, Reply]):
             producer_epoch=write.producer.epoch,
         )
 
-    def written(self, write: Write | WriteMarker, error: ErrorCode) -> None:
+    def written(self, write: AnyWrite, error: ErrorCode) -> None:
+        if isinstance(write, WriteConfirmation):
+            self.answer(write.token, ConfirmReply(error))
+            return
         if isinstance(write, WriteMarker):
             if error is ErrorCode.none:
                 self.core.transaction_ended(write.producer.id, is_commit=write.is_commit)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from penstock.broker.consumed_retention import ConsumedRetention
 from penstock.storage import CompactionPlan, CompactionResult, StorageError, run_compaction
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 class Housekeeper:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._consumed = ConsumedRetention(broker)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -27,6 +29,7 @@ class Housekeeper:
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._repeat(config.retention_check_ms, self.apply_retention)),
+            loop.create_task(self._consumed.run()),
             loop.create_task(self._repeat(config.compaction_check_ms, self.apply_compaction)),
             loop.create_task(self._note_high_watermarks()),
         ]

@@ -17,3 +17,7 @@ class Metrics:
     batches_appended: int = 0
     batches_duplicate: int = 0
     flushes: int = 0
+    consumed_removed: int = 0
+    """Offsets that went because no subscription needed them any more."""
+    consumed_lost: int = 0
+    """Offsets that a subscription had not got when a ceiling took them, for each such subscription."""

@@ -288,10 +288,17 @@ class Partition:
             self._advance(self.leader.high_watermark)
         self._deleted_everywhere.passed(self.leader.low_watermark(self._live))
 
-    async def delete_records_before(self, offset: int, timeout_s: float) -> None:
-        """Move the start of the log, here and then on every live replica."""
+    def move_log_start(self, offset: int) -> None:
+        """Delete what comes before the offset, here; the other replicas follow by and by."""
         self.check_is_leader()
         self.log.delete_records_before(offset)
+        self._flush()  # a new segment may have been begun
+        for reader in tuple(self._replica_readers):
+            reader.data_arrived(END_OF_WAITING)
+
+    async def delete_records_before(self, offset: int, timeout_s: float) -> None:
+        """Move the start of the log, here and then on every live replica."""
+        self.move_log_start(offset)
         assert self.leader is not None
         if self.leader.low_watermark(self._live) >= offset:
             return

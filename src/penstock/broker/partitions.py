@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.partition import Partition
 from penstock.storage import DamagedEndError, Flush, LogConfig, PartitionLog, StorageError
+from penstock.storage.config import NO_LIMIT
 from penstock.types import ApiError, ErrorCode, TopicPartition
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ def log_config(config: TopicConfig) -> LogConfig:
     return LogConfig(
         segment_bytes=config.segment_bytes,
         segment_ms=config.segment_ms,
-        retention_ms=config.retention_ms,
-        retention_bytes=config.retention_bytes,
+        # What consumed retention removes is for the leader to say; followers learn of it by its log start.
+        retention_ms=NO_LIMIT if config.is_consumed else config.retention_ms,
+        retention_bytes=NO_LIMIT if config.is_consumed else config.retention_bytes,
         delete=config.delete,
         compact=config.compact,
         delete_retention_ms=config.delete_retention_ms,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.coordinator import Coordinator
 from penstock.broker.transaction_markers import TransactionMarkers
 from penstock.broker.transaction_shard import TransactionShard
+from penstock.groups.messages import Producer
 from penstock.peers.connection import PeerError
 from penstock.peers.peers import Lane
 from penstock.transactions.messages import Identity
@@ -81,8 +82,9 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             return
         who = Identity(transactional_id, header.producer_id, header.producer_epoch)
         where = TopicPartition(partition.topic, partition.index)
-        if partition.verifications.join(header.producer_id, when_verified):
-            question = partition.verifications.run(header.producer_id, lambda: self.verify(who, where))
+        producer = Producer(header.producer_id, header.producer_epoch)
+        if partition.verifications.join(producer, when_verified):
+            question = partition.verifications.run(producer, lambda: self.verify(who, where))
             task = asyncio.get_running_loop().create_task(question)
             self._questions.add(task)
             task.add_done_callback(self._questions.discard)

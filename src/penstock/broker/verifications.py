@@ -4,21 +4,26 @@ Without this, a batch that was delayed on its way could arrive after its transac
 one that nobody knows of, and hold up every reader of committed data for ever.
 
 The first batch of a producer's transaction in a partition asks; what the producer sends meanwhile waits in
-line behind it, so that the order stays. A marker that is written meanwhile ends the transaction, and with it
-the worth of an answer that is on its way.
+line behind it, so that the order stays. Producers of different epochs do not wait for each other: the answer
+that is right for one that was fenced is wrong for the owner after it. A marker that is written meanwhile ends
+the transaction, and with it the worth of an answer that is on its way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.types import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.groups.messages import Producer
 
 WhenVerified = Callable[[ApiError | None], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Verification:
     waiting: list[WhenVerified] = field(default_factory=list)
     is_void: bool = False
@@ -28,22 +33,22 @@ class Verifications:
     """Of one partition."""
 
     def __init__(self) -> None:
-        self._asked: dict[int, _Verification] = {}
+        self._asked: dict[Producer, _Verification] = {}
         self._alone: dict[int, list[_Verification]] = {}
 
-    def join(self, producer_id: int, when_verified: WhenVerified) -> bool:
+    def join(self, producer: Producer, when_verified: WhenVerified) -> bool:
         """Wait in line; whether somebody has to `run` the question."""
-        is_first = producer_id not in self._asked
-        self._asked.setdefault(producer_id, _Verification()).waiting.append(when_verified)
+        is_first = producer not in self._asked
+        self._asked.setdefault(producer, _Verification()).waiting.append(when_verified)
         return is_first
 
-    async def run(self, producer_id: int, ask: Callable[[], Awaitable[ErrorCode]]) -> None:
-        verification = self._asked[producer_id]
+    async def run(self, producer: Producer, ask: Callable[[], Awaitable[ErrorCode]]) -> None:
+        verification = self._asked[producer]
         try:
             code = await ask()
         finally:
             # Nobody joins from here on: who waits is told in one go, and later batches find what these did.
-            del self._asked[producer_id]
+            del self._asked[producer]
         if code is ErrorCode.none and verification.is_void:
             code = ErrorCode.invalid_txn_state
         error = None if code is ErrorCode.none else ApiError(code, "the transaction is not open here")
@@ -71,6 +76,6 @@ class Verifications:
 
     def end(self, producer_id: int) -> None:
         """A marker is about to be written."""
-        asked = self._asked.get(producer_id)
-        for verification in (*self._alone.get(producer_id, ()), *((asked,) if asked else ())):
+        asked = (each for producer, each in self._asked.items() if producer.id == producer_id)
+        for verification in (*self._alone.get(producer_id, ()), *asked):
             verification.is_void = True

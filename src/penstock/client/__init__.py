@@ -3,6 +3,9 @@
 `Producer` and `Consumer` block; `AsyncProducer` and `AsyncConsumer` have the same methods as coroutines. They
 are in front of a transport (`types.py` says what that is): `kafka/` with librdkafka, for Penstock and Apache
 Kafka alike, and `http/` for the topic-queue endpoints of a gateway. Every error is a PenstockError.
+
+`Publisher` and `Subscriber` are the reliable publish/subscribe, over the Kafka protocol only: `pubsub/`
+decides, `kafka/publisher.py` and `kafka/subscriber.py` do it with transactions.
 """
 
 from __future__ import annotations
@@ -20,16 +23,24 @@ from penstock.client.errors import (
     InvalidMessageError,
     InvalidPositionError,
     InvalidTopicError,
+    MessagesLostError,
     MessageTooLargeError,
     NoMessageError,
     NotAuthorizedError,
+    OutcomeUnknownError,
     ParticipationRequiredError,
     PenstockError,
+    PublisherFencedError,
+    SequenceGapError,
     ServerError,
+    SubscriberFencedError,
     TopicClusterDoesNotExistError,
     TopicNotFoundError,
 )
 from penstock.client.producer import Producer
+from penstock.client.publisher import Publisher
+from penstock.client.pubsub.messages import Message, Put
+from penstock.client.subscriber import Subscriber
 from penstock.client.types import Delivered
 
 __all__ = [
@@ -46,13 +57,22 @@ __all__ = [
     "InvalidMessageError",
     "InvalidPositionError",
     "InvalidTopicError",
+    "Message",
     "MessageTooLargeError",
+    "MessagesLostError",
     "NoMessageError",
     "NotAuthorizedError",
+    "OutcomeUnknownError",
     "ParticipationRequiredError",
     "PenstockError",
     "Producer",
+    "Publisher",
+    "PublisherFencedError",
+    "Put",
+    "SequenceGapError",
     "ServerError",
+    "Subscriber",
+    "SubscriberFencedError",
     "TopicClusterDoesNotExistError",
     "TopicNotFoundError",
 ]

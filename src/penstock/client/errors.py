@@ -80,3 +80,61 @@ class ServerError(PenstockError):
 
 class ClosedError(PenstockError):
     """The client is used before it was opened, or after it was closed."""
+
+
+class SequenceGapError(PenstockError):
+    """A message has a number that leaves some out. Put the one with the number `expected` first."""
+
+    def __init__(self, topic: str, seq: int, expected: int) -> None:
+        super().__init__(topic, seq, expected)
+        self.topic = topic
+        self.seq = seq
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"number {self.seq} in topic {self.topic!r} leaves some out: expected {self.expected}"
+
+
+class OutcomeUnknownError(DisconnectedServerError):
+    """The time limit is over, and whether the message is stored is not known.
+
+    Putting it again with the number `seq` stores it if it is not, and nothing if it is. For what a Subscriber
+    wrote, `seq` is None: it finds out by itself with the next call.
+    """
+
+    def __init__(self, what: str, seq: int | None = None) -> None:
+        super().__init__(what, seq)
+        self.what = what
+        self.seq = seq
+
+    def __str__(self) -> str:
+        again = "" if self.seq is None else f"; put it again with number {self.seq}"
+        return f"{self.what}{again}"
+
+
+class PublisherFencedError(PenstockError):
+    """Another publisher with the same id was made since: this one can put nothing any more."""
+
+
+class SubscriberFencedError(PenstockError):
+    """Another subscriber with the same id was made since: this one can get nothing any more."""
+
+
+class MessagesLostError(PenstockError):
+    """Messages were removed before the subscriber got them, by a limit of the topic or by somebody.
+
+    They had offsets from `first` on and before `next`, where the subscriber goes on with its next call.
+    """
+
+    def __init__(self, topic: str, partition: int, first: int, next: int) -> None:  # noqa: A002 - `first`'s pair
+        super().__init__(topic, partition, first, next)
+        self.topic = topic
+        self.partition = partition
+        self.first = first
+        self.next = next
+
+    def __str__(self) -> str:
+        where = f"partition {self.partition} of topic {self.topic!r}"
+        if self.next < self.first:
+            return f"{where} ends at offset {self.next}, before the position {self.first}"
+        return f"{where} no longer has the messages from offset {self.first} to {self.next - 1}"

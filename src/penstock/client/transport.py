@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from penstock.client.http.gateway import Gateway
     from penstock.client.kafka.cluster import Cluster
+    from penstock.client.kafka.publisher import KafkaPublisher
+    from penstock.client.kafka.subscriber import KafkaSubscriber
+    from penstock.client.pubsub.messages import Partition
     from penstock.client.types import ConsumerTransport, ProducerTransport
 
 
@@ -45,6 +48,27 @@ def open_consumer(
     from penstock.client.kafka.consumer import KafkaConsumer
 
     return KafkaConsumer(_cluster(broker, token, timeout_s), topics, given_id)
+
+
+def open_publisher(name: str, broker: str, timeout_s: float) -> KafkaPublisher:
+    _require_kafka(broker, "Publisher")
+    from penstock.client.kafka.publisher import KafkaPublisher
+
+    return KafkaPublisher(_cluster(broker, None, timeout_s), name)
+
+
+def open_subscriber(
+    name: str, broker: str, positions: dict[Partition, int] | None, timeout_s: float
+) -> KafkaSubscriber:
+    _require_kafka(broker, "Subscriber")
+    from penstock.client.kafka.subscriber import KafkaSubscriber
+
+    return KafkaSubscriber(_cluster(broker, None, timeout_s), name, positions)
+
+
+def _require_kafka(broker: str, kind: str) -> None:
+    if is_http(broker):
+        raise ValueError(f"a {kind} speaks to brokers: broker is HOST:PORT, not {broker!r}")
 
 
 @contextmanager

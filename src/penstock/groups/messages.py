@@ -125,7 +125,12 @@ class MarkerReply:
     error: ErrorCode = ErrorCode.none
 
 
-Reply = JoinReply | SyncReply | LeaveReply | OffsetsReply | DeleteReply | MarkerReply
+@dataclass(frozen=True, slots=True)
+class ConfirmReply:
+    error: ErrorCode = ErrorCode.none
+
+
+Reply = JoinReply | SyncReply | LeaveReply | OffsetsReply | DeleteReply | MarkerReply | ConfirmReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +209,13 @@ class WriteMarker:
     producer: Producer
     is_commit: bool
     coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConfirmation:
+    """Something that changes nothing: once it is committed, its writer has led until after it was asked."""
+
+    token: int
 
 
 Effect = Answer | Write | WriteMarker

@@ -72,13 +72,13 @@ class Offsets:
 
     def known(self) -> list[TopicPartition]:
         """All partitions that have or will have an offset."""
-        return sorted(self.committed.keys() | self._in_flight.keys() | self._pending_partitions())
+        return sorted(self.committed.keys() | self._in_flight.keys() | self.unstable())
 
-    def _pending_partitions(self) -> set[TopicPartition]:
+    def unstable(self) -> set[TopicPartition]:
         return {partition for offsets in self.pending.values() for partition in offsets}
 
     def expired(self, is_expired: Callable[[TopicPartition, CommittedOffset], bool]) -> list[TopicPartition]:
-        on_their_way = self._in_flight.keys() | self._pending_partitions()
+        on_their_way = self._in_flight.keys() | self.unstable()
         return sorted(
             partition
             for partition, offset in self.committed.items()

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Final
 
 from penstock.groups.offsets import CommittedOffset
 from penstock.wire.fields import FieldReader, RecordError, int16, string, with_length
@@ -70,6 +71,10 @@ def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 def encode_group_key(group_id: str) -> bytes:
     return int16(2) + string(group_id)
+
+
+CONFIRMATION: Final = (encode_offset_key("", "", -1), None)
+"""A tombstone of what cannot exist: replayed, it removes nothing, and compaction keeps the last at most."""
 
 
 def encode_offset_value(value: CommittedOffset) -> bytes:

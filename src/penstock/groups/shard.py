@@ -46,6 +46,8 @@ class Shard:
     def __init__(self, limits: GroupLimits) -> None:
         self.limits = limits
         self.groups: dict[str, Group] = {}
+        self.leaving: list[Group] = []
+        """Those whose deletion is on its way to the log. It may fail, and then they never were away."""
 
     # Loading -------------------------------------------------------------------------------------------
 
@@ -237,6 +239,7 @@ class Shard:
     def _delete(self, group: Group, token: int | None) -> list[Effect]:
         # It leaves the table at once: whoever joins from now on founds a new group, whose records follow.
         del self.groups[group.group_id]
+        self.leaving.append(group)
         tombstones = [*_tombstones(group, group.offsets.known())]
         tombstones.append((records.encode_group_key(group.group_id), None))
         return [Write(group, tuple(tombstones), GroupDeleted(token))]
@@ -263,6 +266,7 @@ class Shard:
                 return []
             return [Answer(purpose.token, purpose.reply if ok else OffsetsReply(error))]
         if isinstance(purpose, GroupDeleted):
+            self.leaving.remove(group)
             if ok:
                 group.die(now_ms)
             else:

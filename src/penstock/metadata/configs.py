@@ -132,9 +132,33 @@ _KEYS = (
         None, "log.preallocate",
     ),
     ConfigKey(
+        "retention", ConfigType.STRING, "time",
+        "Why messages go: time, because they are older than retention.ms or too many for retention.bytes;"
+        " consumed, because every subscription has got them, however long that takes. Penstock's own config.",
+        one_of("time", "consumed"),
+    ),
+    ConfigKey(
         "retention.bytes", ConfigType.LONG, "-1",
         "The size of a partition beyond which its oldest segments are deleted; -1 for no limit.",
         at_least(-1), "log.retention.bytes",
+    ),
+    ConfigKey(
+        "retention.consumed.bytes", ConfigType.LONG, "-1",
+        "With retention=consumed, the size of a partition beyond which its oldest segments are deleted even"
+        " if a subscription still needs them; -1 for no limit. Penstock's own config.",
+        at_least(-1),
+    ),
+    ConfigKey(
+        "retention.consumed.grace.ms", ConfigType.LONG, str(DAY_MS),
+        "With retention=consumed, how long messages of a topic without subscriptions are kept. Penstock's own"
+        " config.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "retention.consumed.ms", ConfigType.LONG, "-1",
+        "With retention=consumed, the age beyond which segments are deleted even if a subscription still"
+        " needs them; -1 for no limit. Penstock's own config.",
+        at_least(-1),
     ),
     ConfigKey(
         "retention.ms", ConfigType.LONG, str(7 * DAY_MS),
@@ -201,7 +225,11 @@ class TopicConfig:
     min_compaction_lag_ms: int
     min_insync_replicas: int
     preallocate: bool
+    retention: str
     retention_bytes: int
+    retention_consumed_bytes: int
+    retention_consumed_grace_ms: int
+    retention_consumed_ms: int
     retention_ms: int
     segment_bytes: int
     segment_index_bytes: int
@@ -216,6 +244,11 @@ class TopicConfig:
     @property
     def compact(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @property
+    def is_consumed(self) -> bool:
+        """What every subscription has got goes, and nothing goes by its age or size."""
+        return self.delete and self.retention == "consumed"
 
     @property
     def is_log_append_time(self) -> bool:

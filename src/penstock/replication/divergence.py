@@ -42,8 +42,8 @@ class LogView(Protocol):
 
 def maybe_divergence(leader: LogView, follower: LogEnd) -> LogEnd | None:
     """What the leader answers to a follower whose log ends like this; None if that is how its own began."""
-    if follower.end_offset == 0:
-        return None
+    if follower.end_offset == 0 and follower.last_epoch < 0:
+        return None  # not so one that led, and wrote nothing: its epoch must go before ours can follow
     epoch, end_offset = leader.epochs.end_offset(follower.last_epoch, leader.log_end_offset)
     if epoch == follower.last_epoch and follower.end_offset <= end_offset:
         return None

@@ -12,7 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from penstock.spark.errors import OptionError, SourceError
@@ -42,6 +49,7 @@ _PASSING: Final = frozenset(
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.BROKER_NOT_AVAILABLE,
         KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
 )
 
@@ -131,6 +139,34 @@ class Cluster:
 
         self._ask(request, f"group {group!r}: cannot commit {to_json(offsets)}")
 
+    def committed(self, group: str) -> list[TopicPartition]:
+        """All offsets of a group, with their metadata; those of open transactions are waited for."""
+
+        def request() -> list[TopicPartition]:
+            (future,) = (
+                self._client()
+                .list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group)],
+                    require_stable=True,
+                    request_timeout=self._request_s(),
+                )
+                .values()
+            )
+            found: list[TopicPartition] = future.result().topic_partitions
+            for partition in found:
+                if partition.error is not None:
+                    raise KafkaException(partition.error)
+            return found
+
+        return self._ask(self._anew(request), f"group {group!r}: its offsets are not known")
+
+    def delete_group(self, group: str) -> None:
+        def request() -> None:
+            futures = self._client().delete_consumer_groups([group], request_timeout=self._request_s())
+            futures[group].result()
+
+        self._ask(self._anew(request), f"group {group!r}: cannot be deleted")
+
     def close(self) -> None:
         if self._committer is not None:
             self._committer.close()
@@ -140,6 +176,22 @@ class Cluster:
         if self._admin is None:
             self._admin = new_client(AdminClient, client_settings(self._connection))
         return self._admin
+
+    def _anew(self, request: Callable[[], T]) -> Callable[[], T]:
+        """A request to a coordinator, by a new client each time it is repeated.
+
+        An AdminClient whose coordinator died in the middle of such a request has been seen to leave all that
+        follow without an answer.
+        """
+
+        def ask() -> T:
+            try:
+                return request()
+            except KafkaException:
+                self._admin = None
+                raise
+
+        return ask
 
     def _topics(self) -> dict[str, list[int]]:
         # Asking for all topics, not for one: that would create it on brokers that create topics by

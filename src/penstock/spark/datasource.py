@@ -35,12 +35,18 @@ from penstock.spark.offsets import (
 )
 from penstock.spark.options import ReadOptions, read_options, write_options
 from penstock.spark.schema import READ_SCHEMA, arrow_schema, check_written_columns
-from penstock.spark.writer import PenstockStreamWriter, PenstockWriter
+from penstock.spark.writer import (
+    AtLeastOnceStreamWriter,
+    AtLeastOnceWriter,
+    ExactlyOnceStreamWriter,
+    ExactlyOnceWriter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
     from pyspark.sql.types import StructType
 
 JsonOffsets = dict[str, dict[str, int]]
@@ -61,19 +67,19 @@ class PenstockDataSource(DataSource):
     def streamReader(self, schema: StructType) -> PenstockStreamReader:  # noqa: N802
         return PenstockStreamReader(read_options(self.options).for_stream(), arrow_schema(schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> PenstockWriter:
-        options = write_options(self.options)
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        options = write_options(self.options).for_batch()
         if overwrite:
             raise SourceError("a topic cannot be overwritten: write with mode('append')")
         check_written_columns(schema, options)
-        return PenstockWriter(options)
+        return ExactlyOnceWriter(options) if options.exactly_once else AtLeastOnceWriter(options)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> PenstockStreamWriter:  # noqa: N802
-        options = write_options(self.options)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        options = write_options(self.options).for_stream()
         if overwrite:
             raise SourceError("a topic cannot be overwritten: write in the output mode append or update")
         check_written_columns(schema, options)
-        return PenstockStreamWriter(options)
+        return ExactlyOnceStreamWriter(options) if options.exactly_once else AtLeastOnceStreamWriter(options)
 
 
 class RangePartition(InputPartition):

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, Literal
 
 from penstock.spark.errors import OptionError
@@ -26,7 +27,7 @@ READ_NAMES: Final = (
     "endingOffsets", "maxOffsetsPerTrigger", "maxInputPartitions", "group", "includeHeaders",
     "failOnDataLoss", "timeoutMs", "connector",
 )  # fmt: skip
-WRITE_NAMES: Final = ("bootstrap", "topic", "timeoutMs", "connector")
+WRITE_NAMES: Final = ("bootstrap", "topic", "exactlyOnce", "sinkId", "staging", "timeoutMs", "connector")
 SPARK_NAMES: Final = ("checkpointLocation", "queryName")
 """What Spark itself puts among the options of a stream's sink."""
 
@@ -37,6 +38,7 @@ _RESERVED: Final = {
     "enable.auto.offset.store": "progress is in Spark's checkpoint",
     "enable.partition.eof": "the source needs it",
     "enable.idempotence": "the sink needs it",
+    "transactional.id": "set the option 'sinkId'",
     "acks": "the sink waits for all in-sync replicas",
     "key.deserializer": "keys are binary",
     "value.deserializer": "values are binary",
@@ -106,6 +108,25 @@ class ReadOptions:
 class WriteOptions:
     connection: Connection
     topic: str | None
+    exactly_once: bool
+    sink_id: str | None
+    staging: Path | None
+    """None, in a stream that is exactly once, only if neither this nor a checkpoint in files was given."""
+
+    def for_batch(self) -> WriteOptions:
+        if self.sink_id is not None:
+            raise OptionError("sinkId", "is for streams: a batch is not written twice")
+        return self
+
+    def for_stream(self) -> WriteOptions:
+        if self.exactly_once and self.staging is None:
+            raise OptionError(
+                "staging",
+                "is missing: a folder for rows that wait for their commit, shared by the driver and all "
+                "executors; without it, the option checkpointLocation has to name a folder of this machine, "
+                "or exactlyOnce has to be false",
+            )
+        return self
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -132,7 +153,14 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     given = _Given(options, (*WRITE_NAMES, *SPARK_NAMES), "writing")
-    return WriteOptions(connection=_connection(given), topic=given.text("topic"))
+    exactly_once = given.flag("exactlyOnce", default=True)
+    for name in ("sinkId", "staging"):
+        if not exactly_once and given.text(name) is not None:
+            raise OptionError(name, "cannot be combined with exactlyOnce=false")
+    sink_id = given.text("sinkId")
+    if sink_id is not None and not re.fullmatch("[A-Za-z0-9._-]{1,200}", sink_id):
+        raise OptionError("sinkId", f"{sink_id!r} is not made of letters, digits, '.', '_' and '-'")
+    return WriteOptions(_connection(given), given.text("topic"), exactly_once, sink_id, _staging(given))
 
 
 class _Given:
@@ -218,6 +246,26 @@ def _connection(given: _Given) -> Connection:
     if address is None:
         raise OptionError("bootstrap", "is missing; it is the address of a broker, as 127.0.0.1:9092")
     return Connection(address, given.number("timeoutMs", at_least=1) or TIMEOUT_MS_DEFAULT, given.settings())
+
+
+def _staging(given: _Given) -> Path | None:
+    """The folder that was given, or one beside the checkpoint where that is in files."""
+    folder, checkpoint = given.text("staging"), given.text("checkpointLocation")
+    if folder is not None:
+        path = _local_path(folder)
+        if path is None:
+            raise OptionError("staging", f"{folder!r} is not a folder of this machine's file system")
+        return path
+    path = None if checkpoint is None else _local_path(checkpoint)
+    return None if path is None else path.with_name(f"{path.name}-staging")
+
+
+def _local_path(text: str) -> Path | None:
+    """The path in `file:/a/b` or `/a/b`; None for what is in another kind of file system."""
+    scheme, colon, rest = text.strip().partition(":")
+    if not colon or "/" in scheme:
+        return Path(text.strip()).absolute()
+    return Path(re.sub("^//[^/]*", "", rest)) if scheme.lower() == "file" else None
 
 
 def _topics(given: _Given) -> Topics:

@@ -1,37 +1,53 @@
-"""Writing rows as messages, at least once.
+"""Writing rows as messages: what Spark calls, in its tasks and on its driver.
 
-An idempotent producer per task, acks=all: within one attempt of a task no message is lost, doubled or out of
-order in its partition. But Spark runs a task again after a failure, and a micro batch again after a crash,
-and what the first attempt wrote is there already: readers may see a message more than once. Put an id into
-the message where that matters.
+*Exactly once*, the default. A task does not know whether its batch was written before, nor whether it is the
+task's only attempt; the driver learns both, when all tasks are done and Spark calls `commit`. So tasks stage
+their rows in files, and `commit` writes them in one transaction (see `transactions`). A stream's transaction
+records the number of the batch too, and a batch that is there already is not written again.
 
-A task ends when every message is acknowledged. The first message that the broker refuses fails it.
+*At least once* (`exactlyOnce=false`). Tasks send their rows themselves, which is faster and needs no files.
+Within one attempt of a task no message is lost, doubled or out of order in its partition. But Spark runs a
+task again after a failure, and a micro batch again after a crash, and what the first attempt wrote is there
+already. A task ends when every message is acknowledged; the first that the broker refuses fails it.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
+import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from penstock.spark.cluster import client_settings, error_line, new_client
-from penstock.spark.errors import SourceError
+from penstock.spark.errors import OptionError
+from penstock.spark.rows import written
+from penstock.spark.sender import Sender
+from penstock.spark.sink_state import Batch
+from penstock.spark.staging import (
+    BATCH_PREFIX,
+    Staged,
+    remove_folder,
+    remove_left_over,
+    remove_old_batches,
+    remove_staged,
+    stage,
+    this_task,
+)
+from penstock.spark.transactions import TransactionalSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
-    from penstock.spark.options import Connection, WriteOptions
+    from penstock.spark.options import WriteOptions
 
-POLL_S: Final = 0.1
-ROWS_BETWEEN_POLLS: Final = 1_000
-QUEUE_MESSAGES_MAX: Final = 100_000
-QUEUE_KIB_MAX: Final = 64 * 1024
-UNASSIGNED: Final = -1
-"""As librdkafka calls a partition that its partitioner may choose."""
+Messages = list[WriterCommitMessage | None]
+"""Of the tasks, in the order of their partitions; None of those that failed."""
+ONLY_BATCH: Final = 0
 
 
 @dataclass
@@ -39,103 +55,85 @@ class Written(WriterCommitMessage):
     messages: int
 
 
-class PenstockWriter(DataSourceArrowWriter):
+class AtLeastOnceWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return write_batches(iterator, self._options)
+        return _send(iterator, self._options)
 
 
-class PenstockStreamWriter(DataSourceStreamArrowWriter):
+class AtLeastOnceStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return write_batches(iterator, self._options)
+        return _send(iterator, self._options)
 
 
-def write_batches(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
-    sender = _Sender(options.connection)
+class ExactlyOnceWriter(DataSourceArrowWriter):
+    """A batch: all or nothing. It is made on the driver, and tasks and `commit` get copies of it."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        self._id = uuid.uuid4().hex
+        self._staging = options.staging or Path(tempfile.gettempdir()) / f"penstock-staging-{os.getuid()}"
+        self._folder = self._staging / f"{BATCH_PREFIX}{self._id}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        return stage(iterator, self._options.topic, self._folder, this_task())
+
+    def commit(self, messages: Messages) -> None:
+        staged = _staged(messages)
+        if any(each.rows for each in staged):
+            sink = TransactionalSink(self._options.connection, self._options.topic, self._id)
+            sink.publish(Batch(self._id, self._id, ONLY_BATCH), staged)
+            sink.forget()
+        remove_folder(self._folder)
+        remove_old_batches(self._staging)
+
+    def abort(self, messages: Messages) -> None:  # noqa: ARG002 - all that it has staged is in one folder
+        remove_folder(self._folder)
+
+
+class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
+    """A stream. Tasks and every `commit` get a new one: what lasts is in files and in the cluster."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        assert options.staging is not None
+        self._options = options
+        self._staging = options.staging
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        task = this_task()
+        if not (task.query and task.run and task.batch):
+            raise OptionError(
+                "exactlyOnce", "this version of Spark does not tell its tasks of which batch they are"
+            )
+        return stage(iterator, self._options.topic, self._staging / task.query / task.run / task.batch, task)
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
+        staged = _staged(messages)
+        # A batch without rows is the same whether it is written or not.
+        if any(each.rows for each in staged):
+            query, run = staged[0].query, staged[0].run
+            sink = TransactionalSink(
+                self._options.connection, self._options.topic, self._options.sink_id or query
+            )
+            sink.publish(Batch(query, run, batchId), staged)
+            remove_left_over(self._staging / query, run, batchId)
+
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803, ARG002 - the files know their batch
+        remove_staged(_staged(messages))
+
+
+def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+    return [message for message in messages if isinstance(message, Staged)]
+
+
+def _send(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
+    sender = Sender(options.connection)
     for batch in batches:
-        columns = _Columns(batch, options.topic)
-        for row in range(batch.num_rows):
-            sender.send(columns.topics[row], columns, row)
+        sender.send(written(batch, options.topic), options.topic)
     sender.finish()
     return Written(sender.sent)
-
-
-class _Columns:
-    """A record batch as Python values, one list for each column that is there."""
-
-    def __init__(self, batch: pa.RecordBatch, topic: str | None) -> None:
-        def column(name: str) -> Sequence[Any] | None:
-            return batch.column(name).to_pylist() if name in batch.schema.names else None
-
-        rows = batch.num_rows
-        self.topics: Sequence[str | None] = [topic] * rows if topic is not None else column("topic") or []
-        self.values: Sequence[Any] = column("value") or []
-        self.keys = column("key") or [None] * rows
-        self.partitions = column("partition") or [None] * rows
-        self.headers = column("headers") or [None] * rows
-
-
-class _Sender:
-    def __init__(self, connection: Connection) -> None:
-        self.sent = 0
-        self._connection = connection
-        self._failure: str | None = None
-        own = client_settings(
-            connection,
-            enable_idempotence=True,
-            acks="all",
-            linger_ms=5,
-            message_timeout_ms=connection.timeout_ms,
-            queue_buffering_max_messages=QUEUE_MESSAGES_MAX,
-            queue_buffering_max_kbytes=QUEUE_KIB_MAX,
-            delivery_report_only_error=True,
-        )
-        self._producer = new_client(Producer, own | {"on_delivery": self._delivered})
-
-    def send(self, topic: str | None, columns: _Columns, row: int) -> None:
-        if topic is None:
-            raise SourceError("column 'topic' is null in a row")
-        headers, partition = columns.headers[row], columns.partitions[row]
-        if partition is not None and partition < 0:
-            raise SourceError(f"column 'partition' is {partition} in a row")
-        arguments = {
-            "value": columns.values[row],
-            "key": columns.keys[row],
-            "partition": UNASSIGNED if partition is None else partition,
-            "headers": [(header["key"], header["value"]) for header in headers] if headers else None,
-        }
-        while True:
-            try:
-                self._producer.produce(topic, **arguments)
-                break
-            except BufferError:  # the queue is full: wait until some are on their way
-                self._poll(POLL_S)
-            except KafkaException as error:
-                raise SourceError(
-                    f"a message to topic {topic!r} cannot be written: {error_line(error)}"
-                ) from error
-        self.sent += 1
-        if self.sent % ROWS_BETWEEN_POLLS == 0:
-            self._poll(0)
-
-    def finish(self) -> None:
-        """Waits until all are acknowledged; within message.timeout.ms each has succeeded or failed."""
-        while len(self._producer):
-            self._poll(POLL_S)
-        self._poll(0)
-
-    def _poll(self, timeout_s: float) -> None:
-        self._producer.poll(timeout_s)
-        if self._failure is not None:
-            self._producer.purge()
-            raise SourceError(self._failure)
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and self._failure is None:
-            where = f"topic {message.topic()!r} at {self._connection.bootstrap}"
-            self._failure = f"a message to {where} was not written: {error_line(error)}"

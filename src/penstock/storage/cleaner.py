@@ -6,7 +6,9 @@ without a key cannot be compacted and go, as in Kafka; brokers refuse them on su
 their offset range, epoch, sequence and codec, so that offsets, epochs and producer state read from what is
 left are the same; a producer's last batch stays even when it is empty.
 
-What was aborted goes, and supersedes nothing. Markers stay: without its marker a transaction would be open.
+What was aborted goes, and supersedes nothing. A marker stays while anything of its transaction does: without
+it that would be open. The marker of a commit of which nothing is left goes as a tombstone does. Those of
+aborts stay: a reader who was told that a producer's batches are aborted takes the marker for the end of that.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from penstock.wire.control import maybe_marker
 from penstock.wire.records import decode_records, encode_batch
 
 if TYPE_CHECKING:
@@ -95,11 +98,28 @@ class Cleaning:
     records_before: int = 0
     records_after: int = 0
     tombstones_after: int = 0
+    _in_transactions: set[int] = field(default_factory=set)
+    """Producers of whose transaction, as far as it has been seen, something is left."""
 
     def clean(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
-        """The batch as it is to be kept; None if nothing of it is."""
-        if header.is_control or header.base_offset >= self.keys.end:
-            return batch
+        """The batch as it is to be kept; None if nothing of it is. To be called in the order of the log."""
+        if header.is_control:
+            return batch if self._marker_stays(header, batch) else None
+        cleaned = batch if header.base_offset >= self.keys.end else self._clean_records(header, batch)
+        if cleaned is not None and header.is_transactional:
+            self._in_transactions.add(header.producer_id)
+        return cleaned
+
+    def _marker_stays(self, header: BatchHeader, batch: memoryview) -> bool:
+        marker = maybe_marker(batch, header)
+        if marker is None:
+            return True
+        has_batches = header.producer_id in self._in_transactions
+        self._in_transactions.discard(header.producer_id)
+        is_young = header.base_offset >= min(self.tombstones_before, self.keys.end)
+        return has_batches or is_young or not marker.is_commit
+
+    def _clean_records(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
         self.records_before += header.records_count
         records = list(decode_records(batch, header))
         kept = [] if header in self.aborted else [record for record in records if self._stays(record)]

@@ -10,6 +10,7 @@ stays, appends raise, and the next start decides by what is on disk.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage import compaction, opening, retention, timestamps
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import LogBackend
+    from penstock.storage.interface import LogBackend, SegmentInfo
     from penstock.storage.timestamps import TimestampedOffset
     from penstock.wire.batch import BatchHeader, Buffer
 
@@ -344,7 +345,11 @@ class PartitionLog:
         self._pending = PendingWrites(self._backend.segments())
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the log start, durably; segments that lie wholly before it go."""
+        """Move the log start, durably; segments that lie wholly before it go.
+
+        If that leaves most of the active segment unreadable, it is closed, so that it goes in its turn: at
+        once where nothing of it can be read any more.
+        """
         if offset <= self.log_start_offset:
             return
         if offset > self.flushed_end_offset:
@@ -354,9 +359,19 @@ class PartitionLog:
         try:
             self._backend.put_blob(opening.LOG_START, seal(offset))
             self._start_at(offset)
-            self._drop_front(retention.segments_before(self._backend.segments(), offset))
+            self._drop_unreadable()
         except OSError as error:
             raise os_failure("delete from", self.name, error) from error
+
+    def _drop_unreadable(self) -> None:
+        offset, active = self.log_start_offset, self._pending.active
+        if self.error is None and active is not None:
+            is_due = retention.is_mostly_before(*active, end_offset=self.log_end_offset, offset=offset)
+            if is_due and offset == self.log_end_offset:
+                self._roll_now()
+            elif is_due:
+                self._roll(self.log_end_offset)  # it is written with what is appended next
+        self._drop_front(retention.segments_before(self._backend.segments(), offset))
 
     def _start_at(self, offset: int) -> None:
         self.log_start_offset = offset
@@ -375,17 +390,12 @@ class PartitionLog:
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
         if not self.config.delete:
             return []
-        bound = min(high_watermark, self.flushed_end_offset)
-        if self.error is None and retention.active_is_expired(
-            self._backend.segments(), self.config, now_ms, bound
-        ):
-            self._roll_now()
-        segments = self._backend.segments()
-        condemned = retention.condemned(segments, self.config, now_ms, bound)
-        if not condemned:
-            return []
-        count = len(condemned)
+        segments, condemned = self._condemned(self.config, now_ms, high_watermark)
         try:
+            if not condemned:
+                self._drop_unreadable()  # what a job in flight was in the way of, when the start moved
+                return []
+            count = len(condemned)
             self._start_at(max(self.log_start_offset, segments[count].base_offset))
             self._drop_front(count)
         except OSError as error:
@@ -395,6 +405,26 @@ class PartitionLog:
             f"({segment.size} bytes): {reason}"
             for segment, reason in zip(segments, condemned, strict=False)
         ]
+
+    def start_within(
+        self, *, retention_ms: int, retention_bytes: int, now_ms: int, high_watermark: int
+    ) -> int:
+        """Where the log would start if it were kept within these limits; its start, if it is."""
+        limits = replace(self.config, retention_ms=retention_ms, retention_bytes=retention_bytes)
+        segments, condemned = self._condemned(limits, now_ms, high_watermark)
+        return max(self.log_start_offset, segments[len(condemned)].base_offset if condemned else 0)
+
+    def _condemned(
+        self, limits: LogConfig, now_ms: int, high_watermark: int
+    ) -> tuple[list[SegmentInfo], list[str]]:
+        """All segments, and why the first of them have to go; the active one is closed if it must, too."""
+        bound = min(high_watermark, self.flushed_end_offset)
+        if self.error is None and retention.active_is_expired(
+            self._backend.segments(), limits, now_ms, bound
+        ):
+            self._roll_now()
+        segments = self._backend.segments()
+        return segments, retention.condemned(segments, limits, now_ms, bound)
 
     def _roll_now(self) -> None:
         """Close the active segment although nothing is appended, unless a job makes this the wrong moment."""

@@ -41,6 +41,11 @@ class PendingWrites:
     def has_segment(self) -> bool:
         return self._segment is not None
 
+    @property
+    def active(self) -> tuple[int, int] | None:
+        """Base offset and size of the segment that the next batch goes to, all that is queued included."""
+        return None if self._segment is None else (self._segment, self._position)
+
     def must_roll(self, header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
         """Whether the batch has to begin a new segment."""
         if self._segment is None:

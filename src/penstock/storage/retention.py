@@ -1,4 +1,4 @@
-"""Which segments time and size condemn. Pure.
+"""Which segments time and size condemn, and when the active one is closed so that it can go. Pure.
 
 Only closed segments go, oldest first, and only those that lie wholly below the bound (the high watermark).
 """
@@ -6,8 +6,9 @@ Only closed segments go, oldest first, and only those that lie wholly below the 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.storage.config import KIB
 from penstock.wire.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
     from penstock.storage.config import LogConfig
     from penstock.storage.interface import SegmentInfo
+
+
+ROLL_BYTES_MIN: Final = 64 * KIB
+"""What a log may hold although nobody can read it any more: less is not worth a new segment."""
 
 
 def condemned(segments: Sequence[SegmentInfo], config: LogConfig, now_ms: int, bound: int) -> list[str]:
@@ -57,3 +62,8 @@ def segments_before(segments: Sequence[SegmentInfo], offset: int) -> int:
             break
         count += 1
     return count
+
+
+def is_mostly_before(base_offset: int, size: int, *, end_offset: int, offset: int) -> bool:
+    """Whether a segment is worth closing early: most of it lies before the offset, and it is not small."""
+    return size >= ROLL_BYTES_MIN and 2 * (offset - base_offset) >= end_offset - base_offset

@@ -90,14 +90,13 @@ class Shard:
         """Whether records of this producer may be appended to the partition now (KIP-890)."""
         transaction = self.transactions.get(who.transactional_id)
         error = _refuse(transaction, who)
-        if error is not ErrorCode.none:
+        if error not in (ErrorCode.none, ErrorCode.concurrent_transactions):
             return error
         assert transaction is not None
-        assert transaction.value is not None
-        if transaction.state.is_ending:
-            return ErrorCode.concurrent_transactions
-        is_in_it = transaction.state is TransactionState.ONGOING and partition in transaction.value.partitions
-        return ErrorCode.none if is_in_it else ErrorCode.invalid_txn_state
+        if transaction.has(partition):
+            return ErrorCode.none  # also if it is about to get others: that is no reason to wait in this one
+        is_busy = transaction.is_pending or transaction.state.is_ending
+        return ErrorCode.concurrent_transactions if is_busy else ErrorCode.invalid_txn_state
 
     def end(self, token: int, who: Identity, *, is_commit: bool, now_ms: int) -> list[Effect]:
         transaction = self.transactions.get(who.transactional_id)

@@ -156,6 +156,16 @@ class Transaction:
     def is_commit(self) -> bool:
         return self.state is TransactionState.PREPARE_COMMIT
 
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether it is open, nobody is about to end it, and the partition is in it."""
+        after = self.pending if self.is_pending else self.value
+        return (
+            self.value is not None
+            and after is not None
+            and self.state is after.state is TransactionState.ONGOING
+            and partition in self.value.partitions
+        )
+
     @property
     def identity(self) -> Identity:
         assert self.value is not None

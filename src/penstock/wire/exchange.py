@@ -15,12 +15,15 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
+from penstock.wire.describe_transactions import DescribeTransactionsResponse
 from penstock.wire.primitives import DecodeError, skip_tagged_fields
 from penstock.wire.shapes import Body, lower, names_in
 
 _HEADER = struct.Struct(">ihhih")
 _CORRELATION = struct.Struct(">i")
 _NO_TAGS = b"\x00"
+_OWN_RESPONSES = {(65, 0): DescribeTransactionsResponse}
+"""Answers that kio cannot read as they are."""
 
 
 class Exchange:
@@ -32,7 +35,7 @@ class Exchange:
         self._request_type = load_request_schema(api_key, version)
         self._names = names_in(self._request_type)
         self._write = entity_writer(self._request_type)
-        response_type = load_response_schema(api_key, version)
+        response_type = _OWN_RESPONSES.get((api_key, version)) or load_response_schema(api_key, version)
         self._read = entity_reader(response_type)
         self._is_flexible: bool = self._request_type.__flexible__
 

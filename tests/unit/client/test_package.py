@@ -25,7 +25,7 @@ def test_the_package_offers_just_what_the_library_does() -> None:
 
 def test_errors_have_one_base() -> None:
     names = [name for name in penstock.client.__all__ if name.endswith("Error")]
-    assert len(names) == 17
+    assert len(names) == 22
     for name in names:
         assert issubclass(getattr(penstock, name), penstock.PenstockError)
 
@@ -38,4 +38,4 @@ def modules_after(statement: str) -> set[str]:
 
 def test_the_library_is_imported_when_it_is_used() -> None:
     assert not {"penstock.client", "confluent_kafka", "asyncio"} & modules_after("import penstock")
-    assert "confluent_kafka" not in modules_after("from penstock import Producer, Consumer")
+    assert "confluent_kafka" not in modules_after("from penstock import Producer, Consumer, Publisher")

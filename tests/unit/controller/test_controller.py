@@ -211,8 +211,8 @@ def test_defaults_from_the_nodes_table(storage: Storage) -> None:
 
 
 def test_a_wrong_table_of_defaults_is_refused_at_the_start(storage: Storage) -> None:
-    with pytest.raises(ApiError, match="Unknown topic config name: retention"):
-        controller_on(storage, NodeConfig(topic_defaults={"retention": "9"}))
+    with pytest.raises(ApiError, match="Unknown topic config name: retain"):
+        controller_on(storage, NodeConfig(topic_defaults={"retain": "9"}))
 
 
 def producer_ids(controller: Controller) -> ProducerIds:

@@ -114,8 +114,8 @@ def test_compaction_lags_must_not_cross() -> None:
 
 def test_a_nodes_table_of_defaults_is_checked() -> None:
     check_node_defaults({"retention.ms": "5", "num.partitions": "4"})
-    with pytest.raises(ApiError, match="Unknown topic config name: retention"):
-        check_node_defaults({"retention": "5"})
+    with pytest.raises(ApiError, match="Unknown topic config name: retain"):
+        check_node_defaults({"retain": "5"})
     with pytest.raises(ApiError, match=r"configuration num.partitions: Value must be at least 1"):
         check_node_defaults({"num.partitions": "0"})
 

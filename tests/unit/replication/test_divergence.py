@@ -92,3 +92,14 @@ def test_an_empty_log_agrees_with_every_other() -> None:
 
 def test_a_follower_that_is_ahead_in_the_same_epoch_is_told_its_end() -> None:
     assert maybe_divergence(Log([(1, 0), (1, 1)]), LogEnd(1, 3)) == LogEnd(1, 2)
+
+
+def test_an_empty_log_that_led_must_forget_its_epoch() -> None:
+    follower = Log([])
+    follower.epochs.assign(2, 0)  # it was elected and wrote nothing
+    leader = Log([(1, 0), (3, 0)])
+    diverging = maybe_divergence(leader, LogEnd(2, 0))
+    assert diverging is not None
+    follower.truncate(truncation_offset(follower, diverging))
+    for entry in leader.entries:
+        follower.append(entry)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +122,41 @@ def test_writing() -> None:
         write_options({"bootstrap": "h:1", "subscribe": "a"})
     with pytest.raises(OptionError, match=r"option 'kafka\.acks': cannot be set"):
         write_options({"bootstrap": "h:1", "kafka.acks": "1"})
+
+
+def test_writing_exactly_once() -> None:
+    given = {"bootstrap": "h:1", "topic": "a"}
+    assert write_options(given).exactly_once
+    assert not write_options(given | {"exactlyOnce": "false"}).for_stream().exactly_once
+    for folder in ("/a/c", "file:/a/c", "file:///a/c", "FILE://localhost/a/c"):
+        assert write_options(given | {"checkpointLocation": folder}).for_stream().staging == Path(
+            "/a/c-staging"
+        )
+        assert write_options(given | {"staging": folder}).for_stream().staging == Path("/a/c")
+    assert write_options(given | {"checkpointLocation": "out/c"}).staging == Path.cwd() / "out" / "c-staging"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, "option 'staging': is missing: a folder for rows"),
+        ({"checkpointLocation": "hdfs://h/c"}, "option 'staging': is missing: a folder for rows"),
+        ({"staging": "s3a://b/c"}, "option 'staging': 's3a://b/c' is not a folder of this machine"),
+        ({"staging": "/s", "sinkId": "a b"}, "option 'sinkId': 'a b' is not made of"),
+        ({"staging": "/s", "exactlyOnce": "no"}, "option 'exactlyOnce': 'no' is neither"),
+        ({"staging": "/s", "exactlyOnce": "false"}, "option 'staging': cannot be combined"),
+        ({"sinkId": "s", "exactlyOnce": "false"}, "option 'sinkId': cannot be combined"),
+        ({"staging": "/s", "kafka.transactional.id": "s"}, "cannot be set: set the option 'sinkId'"),
+    ],
+)
+def test_what_a_stream_cannot_be_written_with(options: dict[str, str], line: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(line)):
+        write_options({"bootstrap": "h:1", "topic": "a"} | options).for_stream()
+
+
+def test_a_batch_has_no_sink_to_be_found_again() -> None:
+    with pytest.raises(OptionError, match="option 'sinkId': is for streams"):
+        write_options({"bootstrap": "h:1", "topic": "a", "sinkId": "s"}).for_batch()
 
 
 def test_json_without_partitions_is_not_the_default() -> None:

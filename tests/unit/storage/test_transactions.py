@@ -202,6 +202,41 @@ def test_compaction_drops_what_was_aborted_and_lets_it_supersede_nothing(storage
     assert view(log)[:2] == before[:2]
 
 
+def test_compaction_drops_commits_of_which_nothing_is_left(storage: Storage) -> None:
+    """Else every transaction would leave a marker for good, and who reads the log would read them all."""
+    config = small_config(
+        delete=False, compact=True, min_cleanable_dirty_ratio=0.0, delete_retention_ms=1_000
+    )
+    log = open_log(storage, config)
+    write(log, 2, b"kept")
+    kept = [end(log, 2, COMMIT)]
+    write(log, 3, b"k")
+    kept.append(end(log, 3, ABORT))
+    gone = []
+    for _ in range(20):
+        write(log, 1)
+        gone.append(end(log, 1, COMMIT))
+    kept.append(gone.pop())  # that of what is there
+    before = view(log)
+
+    def markers_after(now_ms: int) -> list[int]:
+        append_flushed(log, encode_batch([Record(0, NOW_MS, b"other", b"v" * 3_000)]))
+        plan = log.compaction_plan(now_ms, ALL)
+        assert plan is not None
+        log.finish_compaction(run_compaction(plan))
+        return [header.base_offset for header, _ in log.batches(0, ALL) if header.is_control]
+
+    assert markers_after(NOW_MS) == sorted(kept + gone), "who read the records has time to read on"
+    assert markers_after(NOW_MS + 1_000) == kept
+    log.close()
+    log = open_log(storage, config)
+    assert view(log)[0] == before[0]
+    assert view(log)[2] == before[2]
+    state = log.producers.get(1)
+    assert state is not None
+    assert state.coordinator_epoch == COMMIT.coordinator_epoch
+
+
 @given(st.lists(st.tuples(st.sampled_from(["write", "commit", "abort"]), st.integers(1, 3)), max_size=40))
 def test_against_a_naive_model(steps: list[tuple[str, int]]) -> None:
     """Each offset is one step; an offset is stable when nothing at or before it is undecided."""

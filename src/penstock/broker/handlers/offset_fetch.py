@@ -75,7 +75,9 @@ def _answers(
 
 def _all(offsets: Offsets, is_stable_only: bool) -> list[Body]:
     topics: dict[str, list[Body]] = {}
-    for where in sorted(offsets.committed):
+    # One that has no offset yet may be about to get its first.
+    known = offsets.committed.keys() | (offsets.unstable() if is_stable_only else set())
+    for where in sorted(known):
         topics.setdefault(where.topic, []).append(_known(offsets, where, is_stable_only))
     return [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
 

@@ -7,7 +7,7 @@ coordinator of the transaction is asked first whether it is open and the group i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.groups.messages import CommitRequest, OffsetsReply, Producer
 from penstock.groups.offsets import CommittedOffset
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
     from penstock.broker.context import RequestContext
     from penstock.wire.shapes import Body
+
+
+_AS_COMMIT_ERROR: Final = {
+    # Come again: it is the transaction's coordinator that cannot say, and not the group's.
+    ErrorCode.coordinator_not_available: ErrorCode.coordinator_load_in_progress,
+    ErrorCode.not_coordinator: ErrorCode.coordinator_load_in_progress,
+    ErrorCode.concurrent_transactions: ErrorCode.coordinator_load_in_progress,
+    ErrorCode.producer_fenced: ErrorCode.invalid_producer_epoch,
+}
+"""What the transaction's coordinator says, in codes that producers know from this API."""
 
 
 @api(28, 0, 3)
@@ -62,9 +72,12 @@ async def _commit(
     broker.groups.shard(request.group_id)
     where = broker.groups.partition_of(request.group_id)
     partition = broker.partitions.require(*where)
-    await partition.verifications.verified(
-        request.producer_id, lambda: broker.transactions.verify(who, where)
-    )
+
+    async def verify() -> ErrorCode:
+        code = await broker.transactions.verify(who, where)
+        return _AS_COMMIT_ERROR.get(code, code)
+
+    await partition.verifications.verified(request.producer_id, verify)
     asked = CommitRequest(
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,

@@ -76,7 +76,7 @@ class Cluster:
         there = self.ask(self.metadata, what).topics
         for topic in topics:
             if topic not in there:
-                self.ask(partial(self._create, topic), f"topic {topic!r} cannot be created")
+                self.ask(partial(self.create, topic), f"topic {topic!r} cannot be created")
 
     def ask(self, request: Callable[[], T], what: str, unknown_s_max: float = UNKNOWN_TOPIC_S) -> T:
         """The first answer that is not a passing failure; a PenstockError that says `what` otherwise."""
@@ -119,8 +119,9 @@ class Cluster:
         """Of all topics: asking for one by name would create it, as large as the broker likes."""
         return self.admin().list_topics(timeout=min(REQUEST_S_MAX, self.timeout_s))
 
-    def _create(self, topic: str) -> None:
-        new = NewTopic(topic, num_partitions=1, replication_factor=_BROKER_DEFAULT)
+    def create(self, topic: str, config: dict[str, str] | None = None) -> None:
+        """One request. It is no failure if the topic is there already."""
+        new = NewTopic(topic, num_partitions=1, replication_factor=_BROKER_DEFAULT, config=config or {})
         request_s = min(REQUEST_S_MAX, self.timeout_s)
         (future,) = self.admin().create_topics([new], request_timeout=request_s).values()
         try:

@@ -38,6 +38,8 @@ SILENT: Final = frozenset(
 PASSING: Final = SILENT | {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.NOT_COORDINATOR,
@@ -48,6 +50,7 @@ PASSING: Final = SILENT | {
     KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError.NETWORK_EXCEPTION,
     KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError._NOENT,  # an AdminClient that knows of no leader
 }
 """What passes by itself when a broker has restarted or a leader was elected."""
 
