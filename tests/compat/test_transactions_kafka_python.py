@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import AbortTransactionSpec
 from kafka.errors import KafkaError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
+from tests.support.kafka_python import kafka_python_admin
 from tests.support.raw import RawClient, make_batch
 from tests.support.topics import committed
 from tests.support.wait import wait_until
@@ -160,6 +162,28 @@ def test_one_that_takes_too_long_is_aborted(
     send(again, topic, b"again")
     again.commit_transaction()
     wait_until(lambda: read() == [b"after", b"again"], "the next transaction of that id")
+
+
+def test_an_administrator_sees_it_and_ends_it(
+    make_producer: Any, read: Any, bootstrap: str, topic: str
+) -> None:
+    producer, where = make_producer(), TopicPartition(topic, 0)
+    producer.begin_transaction()
+    send(producer, topic, b"open")
+    with kafka_python_admin(bootstrap) as admin:
+        described = admin.describe_transactions([topic])[topic]
+        assert (described.state, described.topic_partitions) == ("Ongoing", {where})
+        listed = [each for found in admin.list_transactions().values() for each in found]
+        assert (topic, described.producer_id, "Ongoing") in listed
+        (active,) = admin.describe_producers([where])[where].active_producers
+        assert (active.producer_id, active.producer_epoch) == described[2:4]
+        assert active.current_transaction_start_offset == 0
+        admin.abort_transaction(AbortTransactionSpec(where, active.producer_id, active.producer_epoch))
+        (active,) = admin.describe_producers([where])[where].active_producers
+        assert active.current_transaction_start_offset == -1
+    assert read() == []
+    assert read("read_uncommitted") == [b"open"]
+    producer.abort_transaction()
 
 
 def test_many_transactions_in_a_row(make_producer: Any, read: Any, topic: str) -> None:

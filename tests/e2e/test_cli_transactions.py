@@ -83,7 +83,7 @@ def test_one_that_takes_too_long_is_found_and_ended_in_its_partition(
     assert found["reason"].startswith("Ongoing for ")
     where = [topic, "0", "--start-offset", str(found["start_offset"])]
     refused = run("abort", *where)
-    assert refused.complaint.startswith(f"it does not hang: {topic!r} has it, Ongoing in 1 partitions")
+    assert refused.complaint.startswith(f"it does not hang: {topic!r} has it, Ongoing in 1 partition;")
     done = run("abort", *where, "--force")
     assert done.lines[0].startswith("aborted the transaction of producer ")
     assert read(shared_broker.bootstrap, topic) == [b"before"]

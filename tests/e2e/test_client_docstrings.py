@@ -40,7 +40,7 @@ def examples() -> list[doctest.DocTest]:
 
 def test_every_class_for_users_has_an_example() -> None:
     shown = {test.name.rpartition(".")[2] for test in examples()}
-    assert {"Producer", "Consumer", "AsyncProducer", "AsyncConsumer"} <= shown
+    assert {"Producer", "Consumer", "AsyncProducer", "AsyncConsumer", "Publisher", "Subscriber"} <= shown
 
 
 def test_examples(addresses: dict[str, str]) -> None:

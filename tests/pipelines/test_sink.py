@@ -225,6 +225,8 @@ def test_the_jvm_connector_is_asked_for_and_not_there(spark: SparkSession, boots
         spark.read.load(format="penstock", **options)
     options = {"bootstrap": bootstrap, "topic": "a", "connector": "kafka"}
     frame = spark.range(1).selectExpr("'v' AS value")
+    with pytest.raises(OptionError, match="writes at least once"):
+        frame.write.format("penstock").options(**options, exactlyOnce="true").save()
     with pytest.raises(OptionError, match="class path"):
         frame.write.format("penstock").options(**options).save()
     stream = spark.readStream.format("rate").load().selectExpr("string(value) AS value")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Request = Callable[["Broker"], Awaitable[Any]]
 REPLICAS = "replicas"
 """These lanes are as the network is."""
+RETRANSMIT_MS = 100
 LATE_MS = (10, 250)
 """How late some of the others come, in seeds where that happens: often after they were given up."""
 
@@ -54,13 +55,16 @@ class _Connection:
         self._process = cluster.running.get(target)
         self._sent: deque[tuple[Request, asyncio.Future[Any]]] = deque()
         self._unanswered: dict[asyncio.Future[Any], None] = {}
+        self._sent_count = self._arrived_count = 0
         self.is_closed = False
 
     async def ask(self, request: Request, timeout_ms: int) -> Any:
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._sent.append((request, answer))
         self._unanswered[answer] = None
+        self._sent_count += 1
         self._send(self._source, self._target, self._arrive)
+        self._world.after(RETRANSMIT_MS, lambda count=self._sent_count: self._maybe_send_again(count))
         timer = self._loop.call_later(timeout_ms / 1000, self.close)
         try:
             return await answer
@@ -74,8 +78,17 @@ class _Connection:
             if not answer.done():
                 answer.set_exception(PeerError("no answer"))
 
+    def _maybe_send_again(self, count: int) -> None:
+        """What was lost holds up the others until it has been sent again."""
+        if self._arrived_count < count and not self.is_closed:
+            self._send(self._source, self._target, self._arrive)
+            self._world.after(RETRANSMIT_MS, lambda: self._maybe_send_again(count))
+
     def _arrive(self) -> None:
         """Whichever message this was, it is the oldest that is taken first."""
+        if not self._sent:
+            return  # it was only late, and has been sent again
+        self._arrived_count += 1
         request, answer = self._sent.popleft()
         process = self._cluster.running.get(self._target)
         if process is None or process is not self._process:

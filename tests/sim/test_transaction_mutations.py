@@ -21,13 +21,14 @@ from penstock.transactions.states import TransactionState
 from penstock.transactions.transaction import Transaction
 from penstock.types import ErrorCode
 from tests.sim.connections import Connections
-from tests.sim.transaction_history import TransactionHistory
+from tests.sim.transaction_clients import Habits
+from tests.sim.transaction_history import Focus, TransactionHistory
 
 if TYPE_CHECKING:
     from penstock.transactions.records import TransactionValue
     from penstock.wire.control import Marker
 
-SEEDS_MAX = 60
+SEEDS_MAX = 200
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -176,32 +177,42 @@ def takes_requests_of_closed_connections(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Connections, "drops_closed", False)
 
 
+TAKEOVERS = Focus(["deafen", "move"], Habits(2, 0.3, 0.0))
+ISOLATION = Focus(["move", "deafen", "cut"], Habits(2, 0.3, 0.0))
+LATE_MARKERS = Focus(["move", "slow brokers"], Habits(2, 0.3, 0.0))
+LATE_ANSWERS = Focus(["slow brokers"], Habits(2, 0.4, 0.9))
+LATE_REQUESTS = Focus(["slow client"], Habits(2, 0.3, 0.0))
+
 MUTATIONS = [
-    sends_markers_before_the_outcome_is_written,
-    answers_before_the_partition_is_written,
-    forgets_what_was_decided_when_it_takes_over,
-    gives_no_new_epoch_to_a_new_owner,
-    aborts_for_another_in_the_same_epoch,
-    takes_any_epoch_for_the_owner,
-    serves_before_what_it_read_is_committed,
-    takes_an_error_for_a_marker,
-    takes_markers_of_former_coordinators,
-    takes_records_of_no_transaction,
-    trusts_an_answer_that_a_marker_overtook,
-    shows_open_transactions,
-    names_no_aborted_transactions,
-    counts_positions_before_the_marker,
-    forgets_at_takeover_that_positions_are_open,
-    takes_requests_of_closed_connections,
+    (sends_markers_before_the_outcome_is_written, TAKEOVERS, 20),
+    (answers_before_the_partition_is_written, TAKEOVERS, 1),
+    (forgets_what_was_decided_when_it_takes_over, None, 4),
+    (gives_no_new_epoch_to_a_new_owner, None, 1),
+    (aborts_for_another_in_the_same_epoch, None, 14),
+    (takes_any_epoch_for_the_owner, None, 1),
+    (serves_before_what_it_read_is_committed, ISOLATION, 12),
+    (takes_an_error_for_a_marker, None, 25),
+    (takes_markers_of_former_coordinators, LATE_MARKERS, 1),
+    (takes_records_of_no_transaction, None, 1),
+    (trusts_an_answer_that_a_marker_overtook, LATE_ANSWERS, 7),
+    (shows_open_transactions, None, 1),
+    (names_no_aborted_transactions, None, 1),
+    (counts_positions_before_the_marker, None, 1),
+    (forgets_at_takeover_that_positions_are_open, None, 11),
+    (takes_requests_of_closed_connections, LATE_REQUESTS, 1),
 ]
+"""What is rare is looked for where it is less so, from a seed on that is known to show it: should that have
+changed with the code, one of the next will."""
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
-def test_the_simulator_finds(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("mutation", "focus", "first_seed"), MUTATIONS)
+def test_the_simulator_finds(
+    mutation: Mutation, focus: Focus | None, first_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mutation(monkeypatch)
-    for seed in range(1, SEEDS_MAX + 1):
+    for seed in range(first_seed, first_seed + SEEDS_MAX):
         try:
-            TransactionHistory(seed).run()
+            TransactionHistory(seed, focus=focus).run()
         except AssertionError:
             return
     pytest.fail(f"{mutation.__name__} was not noticed in {SEEDS_MAX} seeds")

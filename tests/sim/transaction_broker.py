@@ -288,7 +288,7 @@ class Broker:
     async def serve_replica(
         self, where: TopicPartition, replica: Member, fetch: ReplicaFetch
     ) -> tuple[ReplicaAnswer, bytes]:
-        partition, news = self.partitions.all[where], _News()
+        partition, news = self.partitions.all[where], _News(replica.broker_id)
         deadline_ms = self.world.now_ms + self.settings.fetch_wait_ms_max
         while True:
             leader, log = partition.leader, partition.log
@@ -329,6 +329,15 @@ class _Controller:
 
 
 class _News(Wakeup):
+    """For one replica. A partition keeps its readers in a set, whose order must not depend on addresses."""
+
+    def __init__(self, broker_id: int) -> None:
+        super().__init__()
+        self._broker_id = broker_id
+
+    def __hash__(self) -> int:
+        return self._broker_id
+
     def data_arrived(self, size: int) -> None:
         self.wake()
 

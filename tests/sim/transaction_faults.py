@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.transaction_coordinator import TRANSACTIONS_TOPIC
 from tests.sim.transaction_controller import CONTROLLER
 
 if TYPE_CHECKING:
@@ -14,13 +15,23 @@ if TYPE_CHECKING:
     from tests.sim.transaction_clients import Application
     from tests.sim.transaction_cluster import Cluster
 
-PROCESSES = ["crash", "crash all", "pause", "clock", "fence", "deafen", "move", "move and back"]
+PROCESSES = [
+    "crash",
+    "crash all",
+    "pause",
+    "clock",
+    "fence",
+    "deafen",
+    "move",
+    "move and back",
+    "move unheard",
+]
 NETWORK = ["cut", "slow", "slow brokers", "slow client"]
 CLIENTS = ["kill client", "twin", "zombie"]
 THEMES = [
     [*PROCESSES, *NETWORK, *CLIENTS],
     ["crash", "move", "move and back", "deafen", "slow brokers"],
-    ["slow brokers", "slow client", "move"],
+    ["slow brokers", "slow client", "move unheard"],
     ["slow client", "slow brokers", "zombie", "twin"],
     ["pause", "deafen", "zombie", "kill client"],
 ]
@@ -57,7 +68,11 @@ class TransactionFaults:
         return random.choice(up) if up else None
 
     def somewhere(self, random: Random) -> TopicPartition:
-        return random.choice(self.cluster.everywhere)
+        """Often where a coordinator is."""
+        places = self.cluster.everywhere
+        if random.random() < 0.4:
+            places = [where for where in places if where.topic == TRANSACTIONS_TOPIC]
+        return random.choice(places)
 
     def crash(self, random: Random) -> None:
         broker_id = self.someone(random)
@@ -84,6 +99,16 @@ class TransactionFaults:
 
     def move(self, random: Random) -> None:
         self.cluster.controller.move_leader(self.somewhere(random), random.choice(self.cluster.broker_ids))
+
+    def move_unheard(self, random: Random) -> None:
+        """Who led hears of it late, and leads on for some time, for those who have not heard of it either."""
+        where, controller = self.somewhere(random), self.cluster.controller
+        duration_ms = random.randint(50, 400)
+        for broker_id in self.cluster.broker_ids:
+            if broker_id == controller.partition(where).leader or random.random() < 0.3:
+                self.world.note(f"{broker_id} hears nothing of the controller for {duration_ms} ms")
+                self.world.break_link(CONTROLLER, broker_id, duration_ms)
+        controller.move_leader(where, random.choice(self.cluster.broker_ids))
 
     def move_and_back(self, random: Random) -> None:
         """So soon that what was asked before may be answered after."""

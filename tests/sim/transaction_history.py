@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
 from penstock.broker import in_sync_sets, transaction_coordinator, transaction_markers
@@ -39,9 +39,21 @@ class TransactionWorld(World):
         self.loops: list[ProcessLoop] = []
 
 
+class Focus(NamedTuple):
+    """On what makes something likely that is rare otherwise."""
+
+    kinds: list[str]
+    habits: Habits
+
+
 class TransactionHistory:
     def __init__(
-        self, seed: int, faults: Sequence[Fault] | None = None, *, is_detailed: bool = False
+        self,
+        seed: int,
+        faults: Sequence[Fault] | None = None,
+        *,
+        is_detailed: bool = False,
+        focus: Focus | None = None,
     ) -> None:
         """With all the faults of its seed, or with some of them."""
         self.world = TransactionWorld(seed, is_detailed)
@@ -52,7 +64,9 @@ class TransactionHistory:
         self.habits = Habits(
             random.choice([2, 40]), random.choice([0.1, 0.4]), random.choice([0.0, 0.3, 0.8])
         )
-        planned = plan(random)
+        planned = plan(random, None if focus is None else focus.kinds)
+        if focus is not None:
+            self.habits = focus.habits
         self.faults = planned if faults is None else list(faults)
 
     def run(self) -> None:
@@ -139,14 +153,15 @@ def settings(random: Random) -> Settings:
     )
 
 
-def plan(random: Random) -> list[Fault]:
+def plan(random: Random, kinds: list[str] | None = None) -> list[Fault]:
     """A few kinds of faults: with all of them at once, one hides what another would show."""
     found = Plan(random)
     found.maybe_add(FAULTS_FROM_MS, "loss", 0.3)
     found.maybe_add(FAULTS_FROM_MS, "delay", 0.6)
-    found.maybe_add(FAULTS_FROM_MS, "lateness", 0.6)
-    theme = random.choice(THEMES)
-    kinds = random.sample(theme, random.randint(2, min(6, len(theme))))
+    found.maybe_add(FAULTS_FROM_MS, "lateness", 0.6 if kinds is None else 1.0)
+    if kinds is None:
+        theme = random.choice(THEMES)
+        kinds = random.sample(theme, random.randint(2, min(6, len(theme))))
     start_ms = FAULTS_FROM_MS + random.randint(0, 100)
     found.scatter(kinds, start_ms, FAULTS_MS, (1, random.choice([30, 60, 150])))
     return found.faults

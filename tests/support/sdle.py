@@ -39,7 +39,7 @@ WAITS = 0.95
 """How likely it is, each tenth of a second, that the next broker is spared until all serve again."""
 STEP_S = 0.02
 FENCED_S_MAX = 60.0
-HEAL_S_MAX = 400.0
+HEAL_S_MAX = 120.0
 
 
 class BrokerKiller:
@@ -171,7 +171,8 @@ class Pack:
     # The end
 
     def finish(self) -> None:
-        """Publishers end, then subscribers get what is left."""
+        """Publishers end when all are subscribed, then subscribers get what is left."""
+        self.wait_subscribed()
         for client in self.publishers.values():
             client.stop()
         for client in self.publishers.values():

@@ -70,10 +70,11 @@ class Client(threading.Thread, ABC):
     """Goes on until it is told to stop. What it did not expect is kept in `complaint`."""
 
     def __init__(self, name: str, bootstrap: str, history: TransactionHistory, stop: threading.Event) -> None:
-        super().__init__(name=name)
+        super().__init__(name=name, daemon=True)  # librdkafka may keep one for ever: see Load.finish
         self.bootstrap, self.history, self.stopped = bootstrap, history, stop
         self.complaint: str | None = None
         self.ended = 0
+        self.noted_at = time.monotonic()
         self.journal: list[str] = []
         """What it did, for whoever has to explain an anomaly."""
 
@@ -86,7 +87,8 @@ class Client(threading.Thread, ABC):
             raise
 
     def note(self, text: str) -> None:
-        self.journal.append(f"{time.monotonic():.3f} {self.name} {text}")
+        self.noted_at = time.monotonic()
+        self.journal.append(f"{self.noted_at:.3f} {self.name} {text}")
 
     @abstractmethod
     def work(self) -> None:

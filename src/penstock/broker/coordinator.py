@@ -81,7 +81,9 @@ class Coordinator(ABC, Generic[Shard]):
             raise ApiError(ErrorCode.coordinator_not_available)
         if leader.id == self._broker.config.node_id:
             await self._broker.controller.publisher.settled()  # a new partition may not be open yet
-            self._current_shard(key)
+            if self._open(self.partition_of(key).partition) is None:
+                # Not NOT_COORDINATOR, which is no answer to this question: librdkafka would not ask again.
+                raise ApiError(ErrorCode.coordinator_not_available)
         return leader
 
     async def ensure_topic(self) -> None:

@@ -186,6 +186,7 @@ class Partition:
     def _take_role(self, image: PartitionImage, live: Collection[int]) -> None:
         self.leader = self.follower = None
         self._fail_waiting(ApiError(ErrorCode.not_leader_or_follower))
+        self.verifications.resign()
         self._uncommitted.clear()
         if image.leader == self._me:
             self.log.begin_epoch(image.leader_epoch)

@@ -109,7 +109,7 @@ class TransactionMarkers:
             return
         topics = self._broker.controller.image.topics
         deleted, leaderless = set(), set()
-        for where in partitions:
+        for where in sorted(partitions):  # in the same order each time, so that a run can be repeated
             topic = topics.get(where.topic)
             if topic is None or where.partition not in topic.partitions:
                 deleted.add(where)
@@ -153,7 +153,7 @@ class TransactionMarkers:
         }
 
     async def _write_here(self, endings: Queue) -> Outcomes:
-        wanted = [(ending, where) for ending, partitions in endings.items() for where in partitions]
+        wanted = [(ending, where) for ending, partitions in endings.items() for where in sorted(partitions)]
         errors = await asyncio.gather(
             *(write_marker(self._broker, where, ending.producer, ending.marker) for ending, where in wanted)
         )

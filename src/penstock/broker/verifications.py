@@ -26,7 +26,8 @@ WhenVerified = Callable[[ApiError | None], None]
 @dataclass(slots=True, eq=False)
 class _Verification:
     waiting: list[WhenVerified] = field(default_factory=list)
-    is_void: bool = False
+    refusal: ErrorCode = ErrorCode.none
+    """Set: whatever the coordinator says, its answer is worth nothing any more."""
 
 
 class Verifications:
@@ -49,8 +50,8 @@ class Verifications:
         finally:
             # Nobody joins from here on: who waits is told in one go, and later batches find what these did.
             del self._asked[producer]
-        if code is ErrorCode.none and verification.is_void:
-            code = ErrorCode.invalid_txn_state
+        if code is ErrorCode.none:
+            code = verification.refusal
         error = None if code is ErrorCode.none else ApiError(code, "the transaction is not open here")
         for when_verified in verification.waiting:
             when_verified(error)
@@ -69,8 +70,8 @@ class Verifications:
             asked.remove(verification)
             if not asked:
                 self._alone.pop(producer_id, None)
-        if code is ErrorCode.none and verification.is_void:
-            code = ErrorCode.invalid_txn_state
+        if code is ErrorCode.none:
+            code = verification.refusal
         if code is not ErrorCode.none:
             raise ApiError(code, "the transaction is not open here")
 
@@ -78,4 +79,11 @@ class Verifications:
         """A marker is about to be written."""
         asked = (each for producer, each in self._asked.items() if producer.id == producer_id)
         for verification in (*self._alone.get(producer_id, ()), *asked):
-            verification.is_void = True
+            verification.refusal = ErrorCode.invalid_txn_state
+
+    def resign(self) -> None:
+        """The leader epoch is over. Who led meanwhile may have written markers that void the answers."""
+        for verification in self._asked.values():
+            verification.refusal = ErrorCode.not_leader_or_follower
+        for verification in (each for alone in self._alone.values() for each in alone):
+            verification.refusal = ErrorCode.not_coordinator

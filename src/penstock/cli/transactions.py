@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli.kafka import require_reachable
 from penstock.cli.options import BOOTSTRAP, Bootstrap, Json, check_name
-from penstock.cli.output import CommandFailed, print_json, print_table
+from penstock.cli.output import CommandFailed, counted, print_json, print_table
 from penstock.gateway.kafka.errors import KafkaClientError
 from penstock.gateway.kafka.open_transactions import (
     NO_TIMESTAMP,
@@ -53,7 +53,7 @@ def list_transactions(bootstrap: Bootstrap = BOOTSTRAP, json: Json = False) -> N
                     each.producer_id,
                     each.producer_epoch,
                     each.coordinator,
-                    shown_time(each.start_ms),
+                    shown_time(each.start_ms) if each.is_open else None,
                 )
                 for each in found
             ],
@@ -67,7 +67,7 @@ def describe(transactional_id: Id, bootstrap: Bootstrap = BOOTSTRAP, json: Json 
     if json:
         print_json(known_row(found))
         return
-    started = f", open since {shown_time(found.start_ms)}" if found.start_ms != NO_TIMESTAMP else ""
+    started = f", open since {shown_time(found.start_ms)}" if found.is_open else ""
     print(f"{transactional_id}: {found.state}{started}")
     print(f"producer {found.producer_id}, epoch {found.producer_epoch}, timeout {found.timeout_ms} ms")
     print(f"coordinated by broker {found.coordinator}")
@@ -168,8 +168,9 @@ async def abort_open(
     owner = owner_of(wanted, await cluster.known({wanted.producer_id}))
     if owner is not None and not is_forced:
         raise CommandFailed(
-            f"it does not hang: {owner.transactional_id!r} has it, {owner.state} in {len(owner.partitions)}"
-            f" partitions; 'abort --id {owner.transactional_id}' ends all of it"
+            f"it does not hang: {owner.transactional_id!r} has it, {owner.state} in"
+            f" {counted(len(owner.partitions), 'partition')};"
+            f" 'abort --id {owner.transactional_id}' ends all of it"
         )
     await cluster.abort(wanted)
     return wanted
@@ -209,7 +210,7 @@ def known_row(found: KnownTransaction) -> dict[str, Any]:
         "epoch": found.producer_epoch,
         "coordinator": found.coordinator,
         "timeout_ms": found.timeout_ms,
-        "started_ms": None if found.start_ms == NO_TIMESTAMP else found.start_ms,
+        "started_ms": found.start_ms if found.is_open else None,
         "partitions": [where._asdict() for where in sorted(found.partitions)],
     }
 

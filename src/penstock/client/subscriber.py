@@ -66,7 +66,7 @@ class Subscriber:
     ...     message = subscriber.get(timeout=5)
     ...     stored[message.topic, message.partition] = message.position
     >>> stored
-    {('chess', 0): 7}
+    {('chess', 0): 6}
 
     Of two subscribers with the same id, the one that was made first can get no more (SubscriberFencedError).
     May be used by several threads at once: each message goes to one of them.
@@ -166,9 +166,11 @@ class Subscriber:
 
     def close(self) -> None:
         """Ends connections and threads. With `positions`, the position of the last message is written."""
-        if self._closing.alive:
-            self._transport.finish()
-        self._closing()
+        try:
+            if self._closing.alive:
+                self._transport.finish()
+        finally:
+            self._closing()
 
     def _use(self) -> KafkaSubscriber:
         if not self._closing.alive:

@@ -6,8 +6,9 @@ description to the JVM: `load()`, `save()` and `start()`. `install` puts a look 
 these four methods; when the format is `penstock` and the connector `kafka`, the format becomes `kafka` and
 the options that have another name there are added. Everything else passes through untouched.
 
-The options need no removal: those of equal name mean the same, and Spark's connector ignores the rest. Two
-things are not the same: it does not commit to `group`, and `timeoutMs` has no meaning.
+The options need no removal: those of equal name mean the same, and Spark's connector ignores the rest. Three
+things are not the same: it does not commit to `group`, `timeoutMs` has no meaning, and it writes at least
+once. Who asks for `exactlyOnce` is told so.
 """
 
 from __future__ import annotations
@@ -65,9 +66,11 @@ def _redirected(method: Callable[..., Any], description: str) -> Callable[..., A
         source = given.get("format") or getattr(self, description).source() or ""
         if source.lower() != FORMAT or options.get(OPTION, "").lower() != "kafka":
             return method(self, *arguments, **named)
+        reading = description == "_jreader"
+        if not reading and options.get("exactlyonce", "").lower() == "true":
+            raise OptionError("exactlyOnce", "Spark's Kafka connector writes at least once")
         given.update(
-            format="kafka",
-            options={**given.get("options", {}), **translated(options, reading=description == "_jreader")},
+            format="kafka", options={**given.get("options", {}), **translated(options, reading=reading)}
         )
         extra = given.pop("options")
         try:

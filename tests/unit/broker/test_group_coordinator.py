@@ -324,6 +324,9 @@ def test_a_partition_that_is_given_up_sends_everybody_away() -> None:
         with pytest.raises(ApiError) as refused:
             await groups.commit("g", committing(6))
         assert refused.value.code is ErrorCode.not_coordinator
+        with pytest.raises(ApiError) as not_found:  # in the words of FindCoordinator
+            await groups.coordinator("g")
+        assert not_found.value.code is ErrorCode.coordinator_not_available
 
     run(give_up)
 

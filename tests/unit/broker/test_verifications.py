@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -8,92 +9,103 @@ from penstock.broker.verifications import Verifications
 from penstock.groups.messages import Producer
 from penstock.types import ApiError, ErrorCode
 
-OLD, NEW = Producer(7, 0), Producer(7, 1)
+OWNER = Producer(7, 0)
 
 
-class Coordinator:
-    """Answers when the test says so."""
+class Question:
+    """To a coordinator that answers when it is told to."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
 
-    async def ask(self) -> ErrorCode:
+    async def __call__(self) -> ErrorCode:
         return await self.answer
 
 
-class Line:
-    """What became of the batches of one producer, in the order in which they were told."""
-
-    def __init__(self, verifications: Verifications, producer: Producer) -> None:
-        self._verifications, self._producer = verifications, producer
-        self.coordinator = Coordinator()
-        self.told: list[tuple[str, str]] = []
-        self._questions: list[asyncio.Task[None]] = []
-
-    def join(self, name: str) -> None:
-        def when_verified(error: ApiError | None) -> None:
-            self.told.append((name, "none" if error is None else error.code.name))
-
-        if self._verifications.join(self._producer, when_verified):
-            question = self._verifications.run(self._producer, self.coordinator.ask)
-            self._questions.append(asyncio.get_running_loop().create_task(question))
-
-    async def answered(self, code: ErrorCode) -> None:
-        (question,) = self._questions
-        self.coordinator.answer.set_result(code)
-        await question
+def outcome_of(task: asyncio.Task[None]) -> ErrorCode:
+    error = task.exception()
+    assert error is None or isinstance(error, ApiError)
+    return ErrorCode.none if error is None else error.code
 
 
-def test_who_comes_meanwhile_waits_in_line() -> None:
-    async def scenario() -> None:
-        line = Line(Verifications(), NEW)
-        for name in ("first", "second"):
-            line.join(name)
-        await line.answered(ErrorCode.none)
-        assert line.told == [("first", "none"), ("second", "none")]
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(10):
+            await work()
 
-    asyncio.run(scenario())
+    asyncio.run(limited())
 
 
-def test_a_marker_voids_the_answer_that_is_on_its_way() -> None:
-    async def scenario() -> None:
+def test_a_marker_voids_every_question_of_its_producer_whichever_is_answered_first() -> None:
+    async def work() -> None:
         verifications = Verifications()
-        line = Line(verifications, NEW)
-        line.join("late")
-        verifications.end(NEW.id)
-        await line.answered(ErrorCode.none)
-        assert line.told == [("late", "invalid_txn_state")]
+        questions = [Question(), Question()]
+        first, second = [
+            asyncio.create_task(verifications.verified(OWNER.id, question)) for question in questions
+        ]
+        await asyncio.sleep(0)
+        questions[1].answer.set_result(ErrorCode.none)
+        await asyncio.wait([second])
+        verifications.end(OWNER.id)
+        questions[0].answer.set_result(ErrorCode.none)
+        await asyncio.wait([first])
+        assert [outcome_of(first), outcome_of(second)] == [ErrorCode.invalid_txn_state, ErrorCode.none]
 
-    asyncio.run(scenario())
+    run(work)
+
+
+def test_an_answer_of_an_earlier_leader_epoch_is_worth_nothing() -> None:
+    async def work() -> None:
+        verifications = Verifications()
+        in_line, alone = Question(), Question()
+        told: list[ApiError | None] = []
+        assert verifications.join(OWNER, told.append)
+        tasks = [
+            asyncio.create_task(verifications.run(OWNER, in_line)),
+            asyncio.create_task(verifications.verified(OWNER.id, alone)),
+        ]
+        await asyncio.sleep(0)
+        verifications.resign()
+        in_line.answer.set_result(ErrorCode.none)
+        alone.answer.set_result(ErrorCode.none)
+        await asyncio.wait(tasks)
+        assert [error.code for error in told if error is not None] == [ErrorCode.not_leader_or_follower]
+        assert outcome_of(tasks[1]) is ErrorCode.not_coordinator
+
+    run(work)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.none, ErrorCode.producer_fenced])
+def test_who_waits_in_line_gets_the_same_answer(code: ErrorCode) -> None:
+    async def work() -> None:
+        verifications, question = Verifications(), Question()
+        told: list[ApiError | None] = []
+        assert verifications.join(OWNER, told.append)
+        assert not verifications.join(OWNER, told.append)
+        task = asyncio.create_task(verifications.run(OWNER, question))
+        question.answer.set_result(code)
+        await asyncio.wait([task])
+        assert [ErrorCode.none if error is None else error.code for error in told] == [code, code]
+        assert verifications.join(OWNER, told.append), "nobody joins a question that was answered"
+
+    run(work)
 
 
 def test_an_owner_does_not_wait_for_the_one_that_it_fenced() -> None:
-    async def scenario() -> None:
+    async def work() -> None:
         verifications = Verifications()
-        old, new = Line(verifications, OLD), Line(verifications, NEW)
-        old.join("of the old one")
-        new.join("of the new one")
-        await old.answered(ErrorCode.producer_fenced)
-        await new.answered(ErrorCode.none)
-        assert old.told == [("of the old one", "producer_fenced")]
-        assert new.told == [("of the new one", "none")]
+        questions = {OWNER: Question(), Producer(OWNER.id, OWNER.epoch + 1): Question()}
+        told: dict[int, list[ApiError | None]] = {each.epoch: [] for each in questions}
+        for each in questions:
+            assert verifications.join(each, told[each.epoch].append)
+        tasks = [asyncio.create_task(verifications.run(each, ask)) for each, ask in questions.items()]
+        old, new = questions.values()
+        old.answer.set_result(ErrorCode.producer_fenced)
+        new.answer.set_result(ErrorCode.none)
+        await asyncio.wait(tasks)
+        (refused,), (accepted,) = told.values()
+        assert refused is not None
+        assert refused.code is ErrorCode.producer_fenced
+        assert accepted is None
 
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("is_ended", [True, False])
-def test_a_question_that_nothing_waits_behind(is_ended: bool) -> None:
-    async def scenario() -> None:
-        verifications, coordinator = Verifications(), Coordinator()
-        question = asyncio.create_task(verifications.verified(NEW.id, coordinator.ask))
-        await asyncio.sleep(0)  # it has begun to ask
-        if is_ended:
-            verifications.end(NEW.id)
-        coordinator.answer.set_result(ErrorCode.none)
-        await question
-
-    if is_ended:
-        with pytest.raises(ApiError):
-            asyncio.run(scenario())
-    else:
-        asyncio.run(scenario())
+    run(work)

@@ -54,10 +54,6 @@ def answer(request: Request[Any], body: dict[str, Any]) -> Any:
     schema = load_response_schema(request.api_key, request.version)
     stream = io.BytesIO()
     entity_writer(schema)(stream, lower(body, schema, names_in(schema)))
-    for cut in range(len(stream.getvalue())):
-        with pytest.raises(ValueError, match="cut off"):  # or an answer with less in it, which is no failure
-            request.decode(Fields(stream.getvalue()[:cut]))
-            raise ValueError("not cut off")
     return request.decode(Fields(stream.getvalue()))
 
 
@@ -71,6 +67,12 @@ def test_find_coordinator() -> None:
     assert (body.key, body.key_type) == ("g", GROUP)
     told = {"error_code": ErrorCode.none, "error_message": None, "node_id": 3, "host": "h", "port": 9092}
     assert answer(request, told) == (0, Address("h", 9092))
+
+
+def test_an_answer_that_is_cut_off() -> None:
+    request = find_coordinator("g", GROUP)
+    with pytest.raises(ValueError, match="cut off"):
+        request.decode(Fields(b"\0\0\0\0\0\0\0"))
 
 
 def test_leaders() -> None:

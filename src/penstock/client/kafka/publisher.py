@@ -37,7 +37,8 @@ class KafkaPublisher:
         self._numberings: dict[str, Numbering] = {}
         self._written_by: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._link.insist(lambda _: None, f"publisher {name!r} cannot be opened")
+        self._link.is_replaced = self._is_replaced
+        self._link.insist(lambda _: self._look_around(), f"publisher {name!r} cannot be opened")
 
     def put(self, topic: str, values: Sequence[bytes], seq: int | None, key: bytes | None) -> list[Put]:
         if not values:
@@ -57,6 +58,8 @@ class KafkaPublisher:
             try:
                 return self._link.insist(work, failed, unknown)
             except OutcomeUnknownError as error:
+                if wanted is None:  # it is the message before this one of which nothing is known
+                    raise self._cluster.silence(failed) from error
                 raise OutcomeUnknownError(error.what, wanted) from error
 
     def last_seq(self, topic: str) -> int:
@@ -90,14 +93,32 @@ class KafkaPublisher:
         self._numberings[topic] = numbering.after(offsets, self._me)
         return [Put(number, offset, numbering.partition) for number, offset in enumerate(offsets, first)]
 
+    def _look_around(self) -> None:
+        """Who wrote last, in every topic: from here on that is nobody but this publisher."""
+        self._written_by = self._writers()
+
+    def _is_replaced(self) -> bool:
+        return any(self._is_strange(topic, by) for topic, by in self._writers().items())
+
+    def _is_strange(self, topic: str, by: str) -> bool:
+        return by not in (self._me, self._written_by.get(topic, ""))
+
+    def _writers(self) -> dict[str, str]:
+        return {topic: newest(metadata, 0).by for topic, metadata in self._states().items()}
+
+    def _states(self) -> dict[str, dict[int, str | None]]:
+        """What is kept for each topic, by partition."""
+        topics: dict[str, dict[int, str | None]] = {}
+        for (topic, index), each in group_offsets(self._link.brokers, self._link.name).items():
+            topics.setdefault(topic, {})[index] = each.metadata
+        return topics
+
     def _numbering(self, topic: str) -> Numbering:
         if topic not in self._numberings:
             indexes = ensure_topic(self._cluster, topic)
-            wanted = [(topic, index) for index in indexes]
-            group = group_offsets(self._link.brokers, self._link.name, wanted)
             home = indexes[zlib.crc32(self._name.encode()) % len(indexes)]
-            found = newest({index: each.metadata for (_, index), each in group.items()}, home)
-            if found.by not in (self._me, self._written_by.setdefault(topic, found.by)):
+            found = newest(self._states().get(topic, {}), home)
+            if self._is_strange(topic, found.by):
                 raise self._link.fence()
             self._numberings[topic] = found
         return self._numberings[topic]

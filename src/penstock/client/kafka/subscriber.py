@@ -1,8 +1,7 @@
 """Delivering messages and moving positions.
 
-The durable position is an offset of the group `penstock.subscriber.<id>`. Every write of it is a transaction
-under the same id (see transactional.py), so a subscriber that was replaced can write none. Messages are
-fetched by an assignment of the subscriber's own: there is no membership, and no session that could end.
+Messages are fetched by an assignment of the subscriber's own: there is no membership, and no session that
+could end. Durable positions are a matter of subscriptions.py.
 
 Where positions are written decides what a crash does:
 
@@ -17,29 +16,26 @@ first whether it happened.
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.client.errors import (
-    DataNotAvailableError,
     MessagesLostError,
     OutcomeUnknownError,
-    SubscriberFencedError,
     TopicNotFoundError,
 )
 from penstock.client.kafka.durable_topics import ensure_topic
-from penstock.client.kafka.group_offsets import end_offsets, forget_offsets, group_offsets
-from penstock.client.kafka.raw.requests import READ_COMMITTED, READ_UNCOMMITTED, GroupOffset
+from penstock.client.kafka.group_offsets import end_offsets
+from penstock.client.kafka.raw.requests import READ_COMMITTED
 from penstock.client.kafka.subscription_reader import SubscriptionReader
-from penstock.client.kafka.transactional import Transactional
+from penstock.client.kafka.subscriptions import Subscriptions
 from penstock.client.pubsub.inbox import Lost
-from penstock.client.pubsub.messages import Message, Outgoing, Partition, name_of, place
-from penstock.client.pubsub.positions import Position, parse
+from penstock.client.pubsub.messages import Message, Outgoing, Partition, place
+from penstock.client.pubsub.positions import Position
 
 if TYPE_CHECKING:
     from penstock.client.kafka.cluster import Cluster
@@ -47,7 +43,6 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.1
 LOOK_S: Final = 10.0
 """How often it is asked whether topics have got more partitions."""
-STABLE_PAUSE_S: Final = 0.02
 
 Taken = list[tuple[Partition, Message]]
 
@@ -56,27 +51,19 @@ class KafkaSubscriber:
     def __init__(self, cluster: Cluster, name: str, own: dict[Partition, int] | None) -> None:
         self._cluster = cluster
         self._name = name
-        self._me = secrets.token_hex(4)
-        fenced = f"subscriber {name!r} was replaced by another one with this id: it can get no more"
-        self._link = Transactional(
-            cluster, name_of("subscriber", name), lambda: SubscriberFencedError(fenced)
-        )
+        self._subscriptions = Subscriptions(cluster, name)
+        self._link = self._subscriptions.link
         self._own = own
         self._delivered: dict[Partition, int] = {}
         """Positions that the application stores, and that are written when it asks for more."""
-        self._positions: dict[Partition, Position] = {}
-        self._written_by: dict[Partition, str] = {}
-        self._writes = 0
-        self._is_unsure = False
-        """Whether the last write may have happened or not."""
         self._undecided: set[Partition] = set()
-        """Partitions of the messages in a transaction of which the same is true."""
+        """Partitions of the messages in a transaction that may have happened or not."""
         self._lock = threading.RLock()
         self._is_busy = False
         self._looked_at = float("-inf")
         self._reader = SubscriptionReader(cluster, self._link.name)
         try:
-            self._link.insist(lambda _: self._read_positions(), f"subscriber {name!r} cannot be opened")
+            self._subscriptions.read(f"subscriber {name!r} cannot be opened")
             self._look()
         except BaseException:
             self.close()
@@ -84,33 +71,24 @@ class KafkaSubscriber:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        return tuple(sorted({topic for topic, _ in self._positions}))
+        return self._subscriptions.topics
 
     def subscribe(self, topic: str) -> None:
         with self._using():
-            positions = self._link.insist(
-                lambda deadline: self._first_positions(topic, deadline),
-                f"topic {topic!r} is not subscribed to",
-            )
-            self._write(positions)
+            self._subscriptions.begin(topic)
             self._look()
 
     def unsubscribe(self, topic: str) -> None:
         with self._using():
-            ending = {each: position for each, position in self._positions.items() if each[0] == topic}
+            ending = self._subscriptions.of(topic)
             if not ending:
                 return
-            self._write(ending)  # nothing changes, but one that was replaced is told so
-            self._link.insist(
-                lambda _: forget_offsets(self._link.brokers, self._link.name, ending),
-                f"the subscription to topic {topic!r} is not ended",
-            )
+            self._subscriptions.end(topic)
             self._reader.stop(ending)
             self._reader.inbox.drop(lambda partition, _: partition in ending)
-            for partition in ending:
-                del self._positions[partition]
-                self._delivered.pop(partition, None)
-                self._written_by.pop(partition, None)
+            for positions in (self._delivered, self._own or {}):
+                for partition in ending:
+                    positions.pop(partition, None)
 
     def get(self, n: int, wait_s: float | None) -> list[Message]:
         with self._using():
@@ -118,9 +96,10 @@ class KafkaSubscriber:
             taken = self.collect(n, wait_s)
             with self._back_on_failure(taken):
                 if self._own is None:
-                    self._write(self._after(taken))
+                    self._subscriptions.write(self._subscriptions.after(_offsets(taken)))
                 else:
-                    self._deliver({partition: message.position for partition, message in taken})
+                    self._own.update(_offsets(taken))
+                    self._delivered.update(_offsets(taken))
             return [message for _, message in taken]
 
     @contextmanager
@@ -130,7 +109,8 @@ class KafkaSubscriber:
             taken = self.collect(n, wait_s)
             with self._back_on_failure(taken):
                 yield [message for _, message in taken]
-                self._write(self._after(taken))
+                self._subscriptions.write(self._subscriptions.after(_offsets(taken)))
+            self._passed(taken)
 
     @contextmanager
     def transaction(self) -> Iterator[KafkaTransaction]:
@@ -141,19 +121,12 @@ class KafkaSubscriber:
                 yield transaction
                 if transaction.taken or transaction.outgoing:
                     self._commit(transaction)
-
-    def _deliver(self, positions: Mapping[Partition, int]) -> None:
-        """The application has them from here on, and goes on from them if it comes again."""
-        assert self._own is not None
-        self._own.update(positions)
-        self._delivered.update(positions)
+            self._passed(transaction.taken)
 
     def write_delivered(self) -> None:
         """The application asks for more, so it has stored what it was given."""
-        if self._delivered:
-            known = {each: at for each, at in self._delivered.items() if each in self._positions}
-            self._write({each: self._positions[each].at(offset) for each, offset in known.items()})
-            self._delivered.clear()
+        self._subscriptions.write(self._subscriptions.after(self._delivered))
+        self._delivered.clear()
 
     def finish(self) -> None:
         with self._using():
@@ -225,9 +198,9 @@ class KafkaSubscriber:
     def _report(self, partition: Partition, lost: Lost) -> None:
         """Goes on after a gap, and says so once."""
         if self._own is None:
-            self._write({partition: self._positions[partition].at(lost.next)})
+            self._subscriptions.write(self._subscriptions.after({partition: lost.next}))
         else:
-            self._deliver({partition: lost.next})
+            self._own[partition] = self._delivered[partition] = lost.next
         self._reader.inbox.take()
         raise MessagesLostError(*partition, *lost)
 
@@ -238,87 +211,27 @@ class KafkaSubscriber:
             f"topics {', '.join(sorted(topics))} cannot be used",
         )
         placed = [(place(each, indexes[each.topic]), each) for each in transaction.outgoing]
-        positions = self._after(transaction.taken)
+        positions = self._subscriptions.after(_offsets(transaction.taken))
         if not positions:
             # Some position goes with the messages, to find out by it whether the transaction happened.
-            if not self._positions:
+            positions = dict(sorted(self._subscriptions.positions.items())[:1])
+            if not positions:
                 raise RuntimeError("a subscriber without subscriptions has no transactions: use a Publisher")
-            partition = min(self._positions)
-            positions = {partition: self._positions[partition]}
         try:
-            self._write(positions, placed)
+            self._subscriptions.write(positions, placed)
         except OutcomeUnknownError:
             self._undecided = {partition for partition, _ in transaction.taken}
             raise
 
-    def _after(self, taken: Taken) -> dict[Partition, Position]:
-        """Where the partitions go on after the messages."""
-        moved = {partition: message.position for partition, message in taken}
-        return {partition: self._positions[partition].at(offset) for partition, offset in moved.items()}
-
-    def _write(
-        self,
-        positions: Mapping[Partition, Position],
-        outgoing: Sequence[tuple[Partition, Outgoing]] = (),
-    ) -> None:
-        """Makes the positions durable, and stores the messages together with them."""
-        if not positions:
-            return
-        self._writes += 1
-        number = self._writes
-        targets = {each: position.written(self._me, number) for each, position in positions.items()}
-        offsets = {each: GroupOffset(target.offset, target.metadata()) for each, target in targets.items()}
-
-        def work(deadline: float) -> None:
-            if self._is_unsure:
-                self._read_positions()
-                if any(self._positions.get(each) == target for each, target in targets.items()):
-                    return  # what was tried before has happened
-            self._is_unsure = True
-            self._link.transact(outgoing, lambda _: offsets, deadline)
-            self._is_unsure = False
-            self._positions.update(targets)
-
-        what = f"the position of subscriber {self._name!r} is"
-        self._link.insist(work, f"{what} not written", f"{what} written or not, which is not known")
-
-    def _read_positions(self) -> None:
-        found = {}
-        for partition, each in group_offsets(self._link.brokers, self._link.name).items():
-            position = parse(each.offset, each.metadata)
-            if position is not None:
-                found[partition] = position
-        for partition, position in found.items():
-            if position.by not in (self._me, self._written_by.setdefault(partition, position.by)):
-                raise self._link.fence()
-        self._positions = found
-        self._is_unsure = False
-
-    def _first_positions(self, topic: str, deadline: float) -> dict[Partition, Position]:
-        """Where a subscription begins; nothing if there is one already.
-
-        That is the end of the log, once everything before it is decided: what is committed later than that
-        stands behind it.
-        """
-        indexes = ensure_topic(self._cluster, topic)
-        if any(subscribed == topic for subscribed, _ in self._positions):
-            return {}
-        partitions = [(topic, index) for index in indexes]
-        ends = end_offsets(self._link.brokers, partitions, READ_UNCOMMITTED)
-        while True:
-            stable = end_offsets(self._link.brokers, partitions, READ_COMMITTED)
-            if all(stable[each] >= end for each, end in ends.items()):
-                return {each: Position(end, since=end) for each, end in ends.items()}
-            if time.monotonic() >= deadline:
-                raise DataNotAvailableError(
-                    f"topic {topic!r} has a transaction that is open for {self._cluster.timeout_s:g} s"
-                )
-            time.sleep(STABLE_PAUSE_S)
+    def _passed(self, taken: Taken) -> None:
+        """An application with positions of its own has them behind it, without another call."""
+        if self._own is not None:
+            self._own.update(_offsets(taken))
 
     def _look(self) -> None:
         """Which partitions the topics have now; those that are new are read from their beginning."""
         metadata = self._cluster.ask(
-            self._cluster.metadata, f"the topics of subscriber {self._name!r} are known"
+            self._cluster.metadata, f"the topics of subscriber {self._name!r} are not known"
         )
         self._looked_at = time.monotonic()
         there = {
@@ -327,13 +240,14 @@ class KafkaSubscriber:
             if topic in metadata.topics
             for index in metadata.topics[topic].partitions
         }
-        self._write({each: Position(0) for each in there - self._positions.keys()})
+        new = there - self._subscriptions.positions.keys()
+        self._subscriptions.write({each: Position(0) for each in new})
         gone = self._reader.partitions - there
         self._reader.stop(gone)
         self._reader.inbox.drop(lambda partition, _: partition in gone)
-        own = self._own or {}
+        own, positions = self._own or {}, self._subscriptions.positions
         self._reader.start(
-            {each: self._positions[each].start(own.get(each)) for each in there - self._reader.partitions}
+            {each: positions[each].start(own.get(each)) for each in there - self._reader.partitions}
         )
 
     @contextmanager
@@ -351,15 +265,14 @@ class KafkaSubscriber:
 
     def _find_out(self) -> None:
         """Messages of a transaction that has happened after all do not come again."""
-        self._link.insist(
-            lambda _: self._read_positions(), f"the position of subscriber {self._name!r} is not known"
-        )
+        self._subscriptions.read(f"the position of subscriber {self._name!r} is not known")
         undecided, self._undecided = self._undecided, set()
+        positions = self._subscriptions.positions
         self._reader.inbox.drop(
             lambda partition, item: (
                 partition in undecided
                 and isinstance(item, Message)
-                and item.offset < self._positions[partition].offset
+                and (partition not in positions or item.offset < positions[partition].offset)
             )
         )
 
@@ -387,3 +300,8 @@ class KafkaTransaction:
 
     def put(self, message: Outgoing) -> None:
         self.outgoing.append(message)
+
+
+def _offsets(taken: Taken) -> dict[Partition, int]:
+    """Where the partitions go on after the messages."""
+    return {partition: message.position for partition, message in taken}

@@ -10,8 +10,9 @@ a client that was replaced learns it. Whether a transaction happened is then rea
 which are written by it: `insist` calls its work again from the beginning, and that reads them.
 
 The coordinator aborts what is open for too long, and some then refuse the producer as if it was replaced. So
-when that time was over, or the answer to an earlier question was lost, the id is taken over anew, and it is
-the names in the offsets (`by`) that tell whether somebody else was there.
+when that time was over, or the answer to an earlier question was lost, it is the names in the offsets (`by`)
+that tell whether somebody else was there. Only if nobody was, the id is taken over anew: a client that slept
+for long must not take it from the one that has it now.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ class Transactional:
         self.cluster = cluster
         self.name = name
         self.brokers = Brokers(cluster.bootstrap)
+        self.is_replaced: Callable[[], bool] = lambda: False
+        """Whether the names in the offsets tell that somebody else was there. May raise KafkaException."""
         self._fenced = fenced
         self._is_fenced = False
         self._stage = Stage.NEW
@@ -83,7 +86,7 @@ class Transactional:
         self._sequences: dict[Partition, int] = {}
         self._began = float("-inf")
         self._is_undecided = False
-        """Whether what the present caller wants may have happened."""
+        """Whether what the present caller wants, or the one before it, may have happened."""
         self._topics: set[str] = set()
 
     def insist(self, work: Callable[[float], T], failed: str, unknown: str = "") -> T:
@@ -93,12 +96,14 @@ class Transactional:
         An error says that it `failed`, or that it is `unknown` where the time limit came before an answer.
         """
         deadline = time.monotonic() + self.cluster.timeout_s
-        self._is_undecided = False
+        is_first = True
         while True:
             if self._is_fenced:
                 raise self._fenced()
             try:
                 self._settle(deadline)
+                if is_first:
+                    is_first = self._is_undecided = False  # that was about what came before
                 return work(deadline)
             except KafkaException as error:
                 self._judge(error, failed)
@@ -178,7 +183,8 @@ class Transactional:
             self._owner = owner
             self._sequences.clear()
         elif code in FENCED and self._owner != NOBODY:
-            if not was_lost and time.monotonic() - self._began < TRANSACTION_S_MAX:
+            is_sure = not was_lost and time.monotonic() - self._began < TRANSACTION_S_MAX
+            if is_sure or self.is_replaced():
                 raise self.fence()
             self._owner = NOBODY
             code = KafkaError.CONCURRENT_TRANSACTIONS  # asks again

@@ -15,6 +15,8 @@ from penstock.types import TopicPartition
 
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
+OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+"""By Kafka's names. In others there may be the time of a start as well: that of one that is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +48,11 @@ class KnownTransaction:
     producer_epoch: int
     timeout_ms: int
     start_ms: int
-    """NO_TIMESTAMP if none is open."""
     partitions: frozenset[TopicPartition]
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_STATES
 
 
 def owner_of(found: OpenTransaction, known: Iterable[KnownTransaction]) -> KnownTransaction | None:

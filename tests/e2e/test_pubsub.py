@@ -1,0 +1,434 @@
+"""Publishers and subscribers on real brokers: what the guide promises, one test for each promise."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewPartitions, NewTopic
+
+from penstock import (
+    DisconnectedServerError,
+    InvalidTopicError,
+    MessagesLostError,
+    MessageTooLargeError,
+    Publisher,
+    PublisherFencedError,
+    SequenceGapError,
+    Subscriber,
+    SubscriberFencedError,
+)
+from penstock.cli.app import run
+from tests.support.broker import BrokerProcess
+from tests.support.commands import Finished, environment, penstock
+from tests.support.topics import admin
+from tests.support.wait import PATIENCE, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WAIT_S = 10.0 * PATIENCE
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
+        yield process
+
+
+def publisher(broker: BrokerProcess, name: str = "p", **options: float) -> Publisher:
+    return Publisher(name, broker=broker.bootstrap, **options)
+
+
+def subscriber(broker: BrokerProcess, name: str, *topics: str, **options: object) -> Subscriber:
+    opened = Subscriber(name, broker=broker.bootstrap, **options)  # type: ignore[arg-type]  # timeouts, positions
+    for topic in topics:
+        opened.subscribe(topic)
+    return opened
+
+
+def texts(opened: Subscriber, count: int) -> list[str]:
+    found: list[str] = []
+    deadline = time.monotonic() + WAIT_S
+    while len(found) < count and time.monotonic() < deadline:
+        found += [message.text for message in opened.get_many(count - len(found), timeout=0.2)]
+    return found
+
+
+def create(broker: BrokerProcess, topic: str, partitions: int) -> None:
+    client = admin(broker.bootstrap)
+    client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(WAIT_S)
+
+
+def grow(broker: BrokerProcess, topic: str, partitions: int) -> None:
+    client = admin(broker.bootstrap)
+    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(WAIT_S)
+
+
+def test_everything_after_subscribing_once_and_in_order(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting:
+        putting.put("plain", "before")
+        with subscriber(broker, "s-plain", "plain") as first:
+            putting.put_many("plain", ["a", "b"])
+            assert texts(first, 1) == ["a"]
+        putting.put("plain", "while nobody was there")
+        with subscriber(broker, "s-plain", "plain") as second:  # subscribing again changes nothing
+            message = second.get(timeout=WAIT_S)
+            assert message is not None
+            assert (message.text, message.publisher, message.seq) == ("b", "p", 3)
+            assert texts(second, 1) == ["while nobody was there"]
+            assert second.get(timeout=0) is None
+            assert second.topics == ("plain",)
+
+
+def test_a_number_is_stored_once(broker: BrokerProcess) -> None:
+    with subscriber(broker, "s-numbers", "numbers") as getting, publisher(broker) as putting:
+        first = putting.put("numbers", "one", seq=1)
+        assert putting.put("numbers", "again", seq=1) == first
+        with pytest.raises(SequenceGapError, match="expected 2"):
+            putting.put("numbers", "three", seq=3)
+        assert putting.put("numbers", "two").seq == 2
+        with publisher(broker) as later:
+            assert later.put("numbers", "one", seq=1) == first
+            assert later.put("numbers", "two", seq=2).seq == 2
+            assert later.put("numbers", "three", seq=3).seq == 3
+            assert later.last_seq("numbers") == 3
+            assert later.last_seq("no-such-topic") == 0
+        assert texts(getting, 3) == ["one", "two", "three"]
+        assert getting.get(timeout=0) is None
+
+
+def test_the_older_of_two_publishers_is_fenced(broker: BrokerProcess) -> None:
+    with publisher(broker, "twin") as older:
+        older.put("fences", "1")
+        with publisher(broker, "twin") as newer:
+            with pytest.raises(PublisherFencedError, match="'twin'"):
+                older.put("fences", "2")
+            assert newer.put("fences", "2").seq == 2
+            with pytest.raises(PublisherFencedError):
+                older.put("fences", "3")
+
+
+def test_the_older_of_two_subscribers_is_fenced(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting, subscriber(broker, "twin", "twins") as older:
+        putting.put_many("twins", ["1", "2"])
+        assert texts(older, 1) == ["1"]
+        with subscriber(broker, "twin") as newer:
+            with pytest.raises(SubscriberFencedError, match="'twin'"):
+                older.get(timeout=WAIT_S)
+            with pytest.raises(SubscriberFencedError):
+                older.unsubscribe("twins")
+            assert texts(newer, 1) == ["2"]
+            assert newer.topics == ("twins",)
+
+
+def receive_and_fail(getting: Subscriber) -> None:
+    with getting.receive(timeout=WAIT_S) as message:
+        assert str(message) == "1"
+        raise ZeroDivisionError
+
+
+def transact_and_fail(getting: Subscriber) -> None:
+    with getting.transaction() as transaction:
+        transaction.put("out", "never")
+        assert str(transaction.get(timeout=WAIT_S)) == "a"
+        raise ZeroDivisionError
+
+
+def test_what_was_not_processed_comes_again(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting, subscriber(broker, "s-receive", "receive") as getting:
+        putting.put_many("receive", ["1", "2"])
+        with pytest.raises(ZeroDivisionError):
+            receive_and_fail(getting)
+        with getting.receive(timeout=WAIT_S) as message:
+            assert str(message) == "1"
+            with pytest.raises(RuntimeError, match="in the middle"):
+                getting.get(timeout=0)
+    with subscriber(broker, "s-receive") as getting:
+        assert texts(getting, 1) == ["2"]
+        with getting.receive(timeout=0) as message:
+            assert message is None
+
+
+def test_an_application_with_positions_of_its_own_is_exact(broker: BrokerProcess) -> None:
+    stored: dict[tuple[str, int], int] = {}
+    getting = subscriber(broker, "s-own", "own", positions=stored)
+    with publisher(broker) as putting:
+        putting.put_many("own", ["1", "2", "3"])
+        first = getting.get(timeout=WAIT_S)
+        assert first is not None
+        stored[first.topic, first.partition] = first.position
+        second = getting.get(timeout=WAIT_S)  # got, and the application is killed before it stores that
+        assert str(second) == "2"
+        # The application comes again with what it has stored.
+        with subscriber(broker, "s-own", positions=stored) as again:
+            message = again.get(timeout=WAIT_S)
+            assert str(message) == "2"
+            assert message is not None
+            stored[message.topic, message.partition] = message.position
+    with pytest.raises(SubscriberFencedError):
+        getting.close()
+    with subscriber(broker, "s-own", positions=stored) as again:
+        assert texts(again, 1) == ["3"]
+
+
+def test_positions_from_before_the_subscription_do_not_count(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting:
+        with subscriber(broker, "s-from", "from") as getting:
+            putting.put_many("from", ["1", "2"])
+            getting.unsubscribe("from")
+        putting.put("from", "while not subscribed")
+        with subscriber(broker, "s-from", "from"):
+            putting.put("from", "3")
+        with subscriber(broker, "s-from", positions={("from", 0): 1}) as getting:
+            assert texts(getting, 1) == ["3"]
+
+
+def test_a_transaction_happens_whole_or_not_at_all(broker: BrokerProcess) -> None:
+    with (
+        publisher(broker) as putting,
+        subscriber(broker, "s-in", "in") as getting,
+        subscriber(broker, "s-out", "out") as result,
+    ):
+        putting.put_many("in", ["a", "b"])
+        with pytest.raises(ZeroDivisionError):
+            transact_and_fail(getting)
+        with getting.transaction() as transaction:
+            for _ in range(2):
+                transaction.put("out", str(transaction.get(timeout=WAIT_S)).upper(), key="k")
+        with getting.transaction() as transaction:
+            assert transaction.get(timeout=0) is None
+            transaction.put("out", "end")
+        assert texts(result, 3) == ["A", "B", "END".lower()]
+        assert getting.get(timeout=0) is None
+    with subscriber(broker, "s-in") as again:
+        assert again.get(timeout=0) is None
+
+
+def test_unsubscribing_while_messages_wait(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting, subscriber(broker, "s-unsub", "leave", "stay") as getting:
+        putting.put_many("leave", [str(number) for number in range(10)])
+        putting.put("stay", "x")
+        assert len(getting.get_many(1, timeout=WAIT_S)) == 1
+        getting.unsubscribe("leave")
+        getting.unsubscribe("leave")
+        assert {message.topic for message in getting.get_many(10, timeout=1)} <= {"stay"}
+        getting.subscribe("leave")
+        putting.put("leave", "new")
+        assert texts(getting, 1) == ["new"]
+    with subscriber(broker, "s-unsub") as getting:
+        assert getting.topics == ("leave", "stay")
+
+
+def test_a_publisher_keeps_its_order_in_many_partitions(broker: BrokerProcess) -> None:
+    create(broker, "wide", 4)
+    names = [f"p{number}" for number in range(6)]
+    with subscriber(broker, "s-wide", "wide") as getting:
+        places = set()
+        for name in names:
+            with publisher(broker, name) as putting:
+                places |= {
+                    put.partition for put in putting.put_many("wide", [f"{name}-{n}" for n in range(5)])
+                }
+        assert len(places) > 1
+        grow(broker, "wide", 7)
+        for name in names:  # also when the number of partitions changes
+            with publisher(broker, name) as putting:
+                assert putting.put("wide", f"{name}-5").seq == 6
+        found = texts(getting, 36)
+    for name in names:
+        assert [text for text in found if text.startswith(name)] == [f"{name}-{n}" for n in range(6)]
+
+
+def test_partitions_that_come_later_are_read_from_their_beginning(broker: BrokerProcess) -> None:
+    create(broker, "grows", 1)
+    with subscriber(broker, "s-grows", "grows"):
+        pass
+    grow(broker, "grows", 8)
+    names = [f"p{number}" for number in range(8)]
+    for name in names:
+        with publisher(broker, name) as putting:
+            putting.put("grows", name)
+    with subscriber(broker, "s-grows") as getting:
+        assert sorted(texts(getting, 8)) == names
+
+
+def test_a_small_topic_does_not_wait_for_a_big_one(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting, subscriber(broker, "s-fair", "big", "small") as getting:
+        putting.put_many("big", ["big"] * 3_000)
+        putting.put("small", "small")
+        found = []
+        while "small" not in found and len(found) < 3_001:
+            found += [message.topic for message in getting.get_many(100, timeout=WAIT_S)]
+        assert len(found) < 2_500
+
+
+def test_messages_that_were_removed_are_reported_once(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting, subscriber(broker, "s-lost", "lost"):
+        putting.put_many("lost", [str(number) for number in range(5)])
+    client = admin(broker.bootstrap)
+    (removal,) = client.delete_records([TopicPartition("lost", 0, 3)]).values()
+    removal.result(WAIT_S)
+    with subscriber(broker, "s-lost") as getting:
+        with pytest.raises(MessagesLostError, match="offset 0 to 2") as caught:
+            getting.get(timeout=WAIT_S)
+        assert (caught.value.topic, caught.value.partition, caught.value.first, caught.value.next) == (
+            "lost",
+            0,
+            0,
+            3,
+        )
+    with subscriber(broker, "s-lost") as getting:
+        assert texts(getting, 2) == ["3", "4"]
+
+
+def test_errors_say_what_is_wrong(broker: BrokerProcess) -> None:
+    with publisher(broker) as putting:
+        with pytest.raises(InvalidTopicError, match="'no spaces'"):
+            putting.put("no spaces", "x")
+        with pytest.raises(MessageTooLargeError):
+            putting.put("sizes", b"x" * 20_000_000)
+        assert putting.put("sizes", "small").seq == 1
+    with pytest.raises(ValueError, match="printable"):
+        Publisher("", broker=broker.bootstrap)
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        Subscriber("s", broker="http://127.0.0.1:8080")
+    with pytest.raises(ValueError, match="position"):
+        Subscriber("s", broker=broker.bootstrap, positions={("t", 0): -1})
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(DisconnectedServerError, match="refused"):
+        Publisher("p", broker="127.0.0.1:1", timeout_s=0.5)
+    with pytest.raises(DisconnectedServerError, match="refused"):
+        Subscriber("s", broker="127.0.0.1:1", timeout_s=0.5)
+
+
+def test_a_broker_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    expected = [str(number) for number in range(150)]
+    with BrokerProcess(tmp_path) as broker, closing(subscriber(broker, "s", "t")) as getting:
+        failures: list[BaseException] = []
+
+        def put_all() -> None:
+            try:
+                with publisher(broker) as putting:
+                    for number, text in enumerate(expected, 1):
+                        assert putting.put("t", text).seq == number
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+        thread = threading.Thread(target=put_all)
+        thread.start()
+        found: list[str] = []
+        for share in (30, 90):
+            found += texts(getting, share - len(found))
+            broker.restart(clean=False)
+        found += texts(getting, len(expected) - len(found))
+        thread.join(WAIT_S)
+        assert failures == []
+        assert found == expected
+        assert getting.get(timeout=0) is None
+
+
+def test_a_publisher_that_is_killed_goes_on_by_its_numbers(broker: BrokerProcess) -> None:
+    script = (
+        "import sys; from penstock import Publisher\n"
+        f"publisher = Publisher('killed', broker={broker.bootstrap!r})\n"
+        "for number in range(max(1, publisher.last_seq('kills') - 3), 61):\n"
+        "    print(publisher.put('kills', str(number), seq=number).seq, flush=True)\n"
+    )
+    with subscriber(broker, "s-kills", "kills") as getting:
+        for lines in (15, 25, None):
+            with subprocess.Popen(
+                [sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment(), text=True
+            ) as process:
+                assert process.stdout is not None
+                for count, _ in enumerate(process.stdout, 1):
+                    if count == lines:
+                        process.kill()
+                        break
+        assert texts(getting, 60) == [str(number) for number in range(1, 61)]
+        assert getting.get(timeout=0) is None
+
+
+# The commands
+
+
+@pytest.fixture
+def call(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Finished]:
+    """Runs a command in this process, which is much faster than in one of its own."""
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", broker.bootstrap)
+
+    def called(*arguments: str) -> Finished:
+        code = run(arguments)
+        return Finished(code, *capfd.readouterr())
+
+    return called
+
+
+def test_commands(call: Callable[..., Finished]) -> None:
+    assert call("sub", "news", "--id", "s1").lines == []
+    assert call("put", "news", "hello", "--id", "p1").lines == ["1 0"]
+    assert call("put", "news", "hello again", "--id", "p1", "--seq", "2").lines == ["2 2"]
+    assert call("put", "news", "hello again", "--id", "p1", "--seq", "2").lines == ["2 2"]
+    assert "expected 3" in call("put", "news", "x", "--id", "p1", "--seq", "9").complaint
+    assert call("get", "--id", "s1").lines == ["hello"]
+    (line,) = call("get", "--id", "s1", "--json").lines
+    assert json.loads(line) == {"topic": "news", "offset": 2, "value": "hello again"}
+    assert call("get", "--id", "s1", "--wait", "0").lines == []
+    assert call("unsub", "news", "--id", "s1").lines == []
+    assert call("put", "news", "unheard", "--id", "ä p/1").lines == ["1 4"]
+    assert call("get", "--id", "s1", "-n", "5", "--wait", "0").lines == []
+    assert "is invalid" in call("sub", "a b", "--id", "s1").complaint
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["put", "news", "x", "--id", ""],
+        ["put", "news", "x"],
+        ["put", "news", "x", "--id", "p", "--seq", "0"],
+        ["get", "--id", "s", "-n", "0"],
+        ["get", "--id", "s", "--wait", "-1"],
+        ["sub", "", "--id", "s"],
+    ],
+)
+def test_wrong_usage(call: Callable[..., Finished], arguments: list[str]) -> None:
+    assert call(*arguments).code == 2
+
+
+def test_a_message_that_could_not_be_printed_comes_again(broker: BrokerProcess) -> None:
+    with subscriber(broker, "s-full", "full"), publisher(broker) as putting:
+        putting.put("full", "x")
+    command = [sys.executable, "-m", "penstock", "get", "--id", "s-full"]
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment(broker))
+    assert result.returncode == 1
+    assert b"No space left" in result.stderr
+    assert penstock("get", "--id", "s-full", broker=broker).lines == ["x"]
+
+
+def test_an_interrupt_ends_a_get_that_waits(broker: BrokerProcess) -> None:
+    subscriber(broker, "s-int", "silence").close()
+    command = [sys.executable, "-m", "penstock", "get", "--id", "s-int", "--wait", "600"]
+    with subprocess.Popen(command, env=environment(broker), stderr=subprocess.PIPE) as process:
+        wait_until(lambda: threads_of(process.pid) > 4, "the clients of the command")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 1
+
+
+def threads_of(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/task"))
