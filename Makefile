@@ -47,9 +47,10 @@ bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 soak: install console ## The long form of the fault tests and simulations.
 	scripts/ensure-kcat
 	PENSTOCK_CRASHES=500 PENSTOCK_FAULT_SECONDS=600 PENSTOCK_LOAD_SECONDS=600 PENSTOCK_QUEUE_SECONDS=60 \
-	  $(BIN)/pytest --timeout 0 tests/e2e
-	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest -n 2 --timeout 0 tests/sim/test_quorum.py tests/sim/test_replication.py
-	PENSTOCK_STREAM_KILLS=50 PENSTOCK_HEATMAP_KILLS=20 PENSTOCK_FLIGHTS_ROWS=10000000 $(BIN)/pytest --timeout 0 tests/pipelines
+	  PENSTOCK_CONSUMED_KILLS=200 PENSTOCK_SDLE_KILLS=300 $(BIN)/pytest --timeout 0 tests/e2e
+	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest -n 2 --timeout 0 tests/sim -k "not mutations"
+	PENSTOCK_STREAM_KILLS=50 PENSTOCK_HEATMAP_KILLS=20 PENSTOCK_SINK_KILLS=100 PENSTOCK_FLIGHTS_ROWS=10000000 \
+	  $(BIN)/pytest --timeout 0 tests/pipelines
 
 clean: ## Remove .venv and what tools left behind.
 	rm -rf console/node_modules src/penstock/gateway/console/assets

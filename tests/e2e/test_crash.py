@@ -17,7 +17,7 @@ from tests.support.wait import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-CRASHES = int(os.environ.get("PENSTOCK_CRASHES", "15"))
+CRASHES = int(os.environ.get("PENSTOCK_CRASHES", "10"))
 TOPIC = "writes"
 IN_FLIGHT_MAX = 20_000
 

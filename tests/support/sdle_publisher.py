@@ -94,16 +94,7 @@ class PublisherProcess:
         topic, seq = entry.message.topic, entry.message.seq
         if is_new:
             self._begin([entry.message], entry.number)
-        try:  # DEBUG
-            put = insist(self._journal, lambda: self._publisher.put(topic, entry.message.value, seq=seq))
-        except SequenceGapError:  # DEBUG
-            from penstock.client.kafka.group_offsets import group_offsets
-            from penstock.client.kafka.durable_topics import partitions
-            t = self._publisher._transport
-            for _ in range(20):
-                print(time.time(), t._numberings, partitions(t._cluster, topic), group_offsets(t._brokers if hasattr(t, "_brokers") else t._link.brokers, t._link.name), [(b.id, b.port) for b in t._cluster.metadata().brokers.values()], file=sys.stderr, flush=True)
-                time.sleep(0.1)
-            raise
+        put = insist(self._journal, lambda: self._publisher.put(topic, entry.message.value, seq=seq))
         assert put.seq == seq, f"{put} for {entry.message}"
         if is_new or put.offset >= 0:
             self._done([entry.message], put.partition, [put.offset], entry.number)

@@ -3,7 +3,7 @@
 Consumer group offsets keep the small durable state of the client side too, since a transaction covers them
 together with the messages it writes:
 
-    penstock.subscription                 the position of a durable subscription
+    penstock.subscription {"from": 3, …}  the position of a durable subscription
     penstock.publisher {"seq": 7, …}      how far a publisher has come in a topic
     penstock.sink {"batch": 3, …}         how far a Spark sink has come
 

@@ -174,6 +174,17 @@ def test_a_topic_that_was_away_goes_on_where_the_application_is(
     assert get_text(subscriber) == "1"
 
 
+def test_what_a_transaction_has_got_does_not_come_again_in_it(open_subscriber: Opener, clock: Clock) -> None:
+    subscriber = open_subscriber(subscribed())
+    (found,) = clock.topics.items()
+    with subscriber.transaction() as transaction:
+        assert str(transaction.get(0)) == "0"
+        for is_away in (True, False):
+            clock.topics.clear() if is_away else clock.topics.update([found])
+            clock.now += subscriber_module.LOOK_S
+            assert str(transaction.get(0)) == ("1" if is_away else "2")
+
+
 def copy_one(subscriber: KafkaSubscriber) -> str | None:
     with subscriber.transaction() as transaction:
         message = transaction.get(0)

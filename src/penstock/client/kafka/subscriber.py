@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -60,6 +60,8 @@ class KafkaSubscriber:
         """Partitions of the messages in a transaction that may have happened or not."""
         self._lock = threading.RLock()
         self._is_busy = False
+        self._is_holding = False
+        """Whether a transaction has messages that are neither in the inbox nor behind a position."""
         self._looked_at = float("-inf")
         self._reader = SubscriptionReader(cluster, self._link.name)
         try:
@@ -92,8 +94,8 @@ class KafkaSubscriber:
 
     def get(self, n: int, wait_s: float | None) -> list[Message]:
         with self._using():
-            self.write_delivered()
-            taken = self.collect(n, wait_s)
+            self._write_delivered()
+            taken = self._collect(n, wait_s)
             with self._back_on_failure(taken):
                 if self._own is None:
                     self._subscriptions.write(self._subscriptions.after(_offsets(taken)))
@@ -105,8 +107,8 @@ class KafkaSubscriber:
     @contextmanager
     def receive(self, n: int, wait_s: float | None) -> Iterator[list[Message]]:
         with self._using():
-            self.write_delivered()
-            taken = self.collect(n, wait_s)
+            self._write_delivered()
+            taken = self._collect(n, wait_s)
             with self._back_on_failure(taken):
                 yield [message for _, message in taken]
                 self._subscriptions.write(self._subscriptions.after(_offsets(taken)))
@@ -115,33 +117,40 @@ class KafkaSubscriber:
     @contextmanager
     def transaction(self) -> Iterator[KafkaTransaction]:
         with self._using():
-            self.write_delivered()
-            transaction = KafkaTransaction(self)
-            with self._back_on_failure(transaction.taken):
-                yield transaction
-                if transaction.taken or transaction.outgoing:
-                    self._commit(transaction)
+            self._write_delivered()
+            transaction = KafkaTransaction(self._hold)
+            try:
+                with self._back_on_failure(transaction.taken):
+                    yield transaction
+                    if transaction.taken or transaction.outgoing:
+                        self._commit(transaction)
+            finally:
+                self._is_holding = False
             self._passed(transaction.taken)
 
-    def write_delivered(self) -> None:
+    def _write_delivered(self) -> None:
         """The application asks for more, so it has stored what it was given."""
         self._subscriptions.write(self._subscriptions.after(self._delivered))
         self._delivered.clear()
 
     def finish(self) -> None:
         with self._using():
-            self.write_delivered()
+            self._write_delivered()
 
     def close(self) -> None:
         with self._lock:
             self._reader.close()
             self._link.close()
 
-    def collect(self, n: int, wait_s: float | None) -> Taken:
+    def _hold(self, wait_s: float | None) -> Taken:
+        taken = self._collect(1, wait_s)
+        self._is_holding = self._is_holding or bool(taken)
+        return taken
+
+    def _collect(self, n: int, wait_s: float | None) -> Taken:
         """Up to `n` messages that are there; the first is waited for."""
         begun = time.monotonic()
-        if begun - self._looked_at >= LOOK_S:
-            self._look()
+        self._look_sometimes()
         self._reader.fetch(0)  # also with a full inbox: what comes from another topic has its turn
         taken: Taken = []
         with self._back_on_failure(taken):
@@ -168,8 +177,7 @@ class KafkaSubscriber:
         """Waits for messages; False when the time is over and there are none."""
         ends: dict[Partition, int] | None = None
         while not self._has_more():
-            if time.monotonic() - self._looked_at >= LOOK_S:
-                self._look()
+            self._look_sometimes()
             late = time.monotonic() - begun - (self._cluster.timeout_s if wait_s is None else wait_s)
             if late >= 0 and ends is None:
                 # An end that was asked for after the wait: everything that was put before is before it.
@@ -227,6 +235,11 @@ class KafkaSubscriber:
         """An application with positions of its own has them behind it, without another call."""
         if self._own is not None:
             self._own.update(_offsets(taken))
+
+    def _look_sometimes(self) -> None:
+        # Not in a transaction that has got something: a partition that was away would begin before it.
+        if time.monotonic() - self._looked_at >= LOOK_S and not self._is_holding:
+            self._look()
 
     def _look(self) -> None:
         """Which partitions the topics have now; those that are new are read from their beginning."""
@@ -288,13 +301,13 @@ class KafkaSubscriber:
 class KafkaTransaction:
     """Only collects: nothing is sent before the end, so a transaction is never open for long."""
 
-    def __init__(self, subscriber: KafkaSubscriber) -> None:
-        self._subscriber = subscriber
+    def __init__(self, hold: Callable[[float | None], Taken]) -> None:
+        self._hold = hold
         self.taken: Taken = []
         self.outgoing: list[Outgoing] = []
 
     def get(self, wait_s: float | None) -> Message | None:
-        found = self._subscriber.collect(1, wait_s)
+        found = self._hold(wait_s)
         self.taken += found
         return found[0][1] if found else None
 
