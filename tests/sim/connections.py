@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.peers.connection import PeerError
@@ -46,6 +47,13 @@ class Connections:
         return await connection.ask(request, timeout_ms)
 
 
+@dataclass(slots=True, eq=False)
+class _Message:
+    request: Request
+    answer: asyncio.Future[Any]
+    is_there: bool = False
+
+
 class _Connection:
     def __init__(self, cluster: Cluster, source: int, target: int, loop: ProcessLoop, lane: str) -> None:
         self._cluster, self._world = cluster, cluster.world
@@ -53,18 +61,16 @@ class _Connection:
         self._may_be_late = not lane.startswith(REPLICAS)
         self._random = cluster.stream_of(source, target)
         self._process = cluster.running.get(target)
-        self._sent: deque[tuple[Request, asyncio.Future[Any]]] = deque()
+        self._sent: deque[_Message] = deque()
         self._unanswered: dict[asyncio.Future[Any], None] = {}
-        self._sent_count = self._arrived_count = 0
         self.is_closed = False
 
     async def ask(self, request: Request, timeout_ms: int) -> Any:
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._sent.append((request, answer))
+        message = _Message(request, answer)
+        self._sent.append(message)
         self._unanswered[answer] = None
-        self._sent_count += 1
-        self._send(self._source, self._target, self._arrive)
-        self._world.after(RETRANSMIT_MS, lambda count=self._sent_count: self._maybe_send_again(count))
+        self._transmit(message)
         timer = self._loop.call_later(timeout_ms / 1000, self.close)
         try:
             return await answer
@@ -78,23 +84,21 @@ class _Connection:
             if not answer.done():
                 answer.set_exception(PeerError("no answer"))
 
-    def _maybe_send_again(self, count: int) -> None:
-        """What was lost holds up the others until it has been sent again."""
-        if self._arrived_count < count and not self.is_closed:
-            self._send(self._source, self._target, self._arrive)
-            self._world.after(RETRANSMIT_MS, lambda: self._maybe_send_again(count))
+    def _transmit(self, message: _Message) -> None:
+        """What is lost is sent again, and holds up what follows."""
+        if not message.is_there and not self.is_closed:
+            self._send(self._source, self._target, lambda: self._arrive(message))
+            self._world.after(RETRANSMIT_MS, lambda: self._transmit(message))
 
-    def _arrive(self) -> None:
-        """Whichever message this was, it is the oldest that is taken first."""
-        if not self._sent:
-            return  # it was only late, and has been sent again
-        self._arrived_count += 1
-        request, answer = self._sent.popleft()
+    def _arrive(self, message: _Message) -> None:
+        message.is_there = True
         process = self._cluster.running.get(self._target)
-        if process is None or process is not self._process:
-            self._back(self.close)
-        else:
-            process.loop.call_soon(self._serve, process, request, answer)
+        while self._sent and self._sent[0].is_there:
+            first = self._sent.popleft()
+            if process is None or process is not self._process:
+                self._back(self.close)
+            else:
+                process.loop.call_soon(self._serve, process, first.request, first.answer)
 
     def _serve(self, process: Broker, request: Request, answer: asyncio.Future[Any]) -> None:
         if self.is_closed and Connections.drops_closed:

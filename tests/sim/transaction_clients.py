@@ -1,4 +1,4 @@
-"""Applications that process their inputs exactly once, and readers of what they write.
+"""Applications that process their inputs exactly once.
 
 An application has a transactional id and, mostly, a group for its position. Its instance takes the id over,
 fetches the position, and goes on from there: each transaction writes what the next inputs come to, to several
@@ -12,11 +12,8 @@ import asyncio
 import struct
 from dataclasses import dataclass
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.context import ConnectionState, RequestContext
-from penstock.broker.handlers.fetch import READ_COMMITTED, _Fetch
 from penstock.peers.connection import PeerError
 from penstock.types import ErrorCode, TopicPartition
 from penstock.wire.batch import TRANSACTIONAL
@@ -24,12 +21,12 @@ from penstock.wire.produce import PartitionData, ProduceRequest, TopicData
 from tests.sim.connections import Connections
 from tests.sim.process_loop import ProcessLoop
 from tests.sim.transaction_cluster import TOPIC
-from tests.sim.transaction_truth import NO_INPUT, Message, Transaction, committed_in, encode
+from tests.sim.transaction_truth import NO_INPUT, Message, Transaction, encode
 
 if TYPE_CHECKING:
     from tests.sim.transaction_cluster import Cluster
 
-PRODUCE, FETCH, OFFSET_FETCH = (0, 3), (1, 12), (9, 8)
+PRODUCE, OFFSET_FETCH = (0, 3), (9, 8)
 INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS = (22, 4), (24, 3), (25, 3), (26, 3), (28, 3)
 INPUTS = TopicPartition(TOPIC, 0)
 """Where the inputs are said to be."""
@@ -409,50 +406,3 @@ class Application:
     def make_peace(self) -> None:
         for instance in self.living:
             instance.loop.resume()
-
-
-class Reader:
-    """Reads committed data from any replica, from where it was or from the start."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.world = cluster, cluster.world
-        self.random = self.world.stream("reader")
-        self.offsets: dict[TopicPartition, int] = {}
-
-    def poll(self) -> None:
-        self.world.after(self.random.randint(5, 30), self.poll)
-        brokers = [each for each in self.cluster.running.values() if not each.loop.is_paused]
-        if not brokers:
-            return
-        where, broker = self.random.choice(self.cluster.partitions), self.random.choice(brokers)
-        offset = 0 if self.random.random() < 0.1 else self.offsets.get(where, 0)
-        if where in broker.partitions.all:
-            self.offsets[where] = max(self.offsets.get(where, 0), self.read(broker, where, offset))
-
-    def read(self, broker: Any, where: TopicPartition, offset: int) -> int:
-        """Up to where."""
-        while True:
-            answer = read_committed(broker, where, offset)
-            found = list(committed_in(bytes(answer.records), answer.aborted or ()))
-            self.cluster.truth.read(f"{broker.broker_id}", where, offset, found)
-            if not found or answer.error_code:
-                return offset
-            offset = found[-1][0] + 1
-
-
-def read_committed(broker: Any, where: TopicPartition, offset: int) -> Any:
-    asked = SimpleNamespace(
-        partition=where.partition,
-        fetch_offset=offset,
-        current_leader_epoch=-1,
-        partition_max_bytes=700,
-    )
-    request = SimpleNamespace(
-        topics=[SimpleNamespace(topic=where.topic, partitions=[asked])],
-        isolation_level=READ_COMMITTED,
-        max_bytes=1 << 20,
-        min_bytes=1,
-        rack_id="",
-    )
-    context = RequestContext(broker, FETCH[1], "", ConnectionState(""), request)
-    return _Fetch(request, context).read()[0][1][0]

@@ -13,9 +13,10 @@ from penstock.transactions import shard
 from penstock.transactions import transaction as transaction_core
 from penstock.transactions.limits import TransactionLimits
 from tests.sim.faults import Plan
-from tests.sim.transaction_clients import Application, Habits, Reader
+from tests.sim.transaction_clients import Application, Habits
 from tests.sim.transaction_cluster import Cluster, Settings
 from tests.sim.transaction_faults import THEMES, TransactionFaults
+from tests.sim.transaction_reader import Reader
 from tests.sim.world import World
 
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ from penstock.cli.kafka import (
 from penstock.cli.offsets import positions
 from penstock.cli.options import BOOTSTRAP, Bootstrap, Json, check_name, is_offset
 from penstock.cli.output import CommandFailed, print_json, print_table
+from penstock.client.errors import PenstockError
+from penstock.client.kafka.group_offsets import look_at_offsets
 
 groups = typer.Typer(name="groups", help="Consumer groups and their lag.", no_args_is_help=True)
 
@@ -49,7 +51,7 @@ def describe(group: Group, bootstrap: Bootstrap = BOOTSTRAP, json: Json = False)
     """Show the members of a group, its committed offsets and how far behind it is."""
     admin = connect(bootstrap)
     cluster_metadata(admin, bootstrap)
-    described = describe_group(admin, group)
+    described = describe_group(admin, bootstrap, group)
     if json:
         print_json(described)
         return
@@ -95,13 +97,12 @@ def reset(
         print_table(["TOPIC", "PARTITION", "OFFSET"], [list(row.values()) for row in rows])
 
 
-def describe_group(admin: AdminClient, group: str) -> dict[str, Any]:
+def describe_group(admin: AdminClient, bootstrap: str, group: str) -> dict[str, Any]:
     description = answer(admin.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS_MAX)[group])
-    request = [ConsumerGroupTopicPartitions(group)]
-    stored = answer(
-        admin.list_consumer_group_offsets(request, request_timeout=REQUEST_SECONDS_MAX)[group]
-    ).topic_partitions
-    committed = {(entry.topic, entry.partition): entry.offset for entry in stored if entry.offset >= 0}
+    try:
+        committed = look_at_offsets(bootstrap, group, REQUEST_SECONDS_MAX)
+    except PenstockError as error:
+        raise CommandFailed(str(error)) from error
     if not committed and description.state == ConsumerGroupState.DEAD:
         raise CommandFailed(f"group {group!r} does not exist")
     owners = {

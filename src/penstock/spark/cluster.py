@@ -12,14 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from penstock.spark.errors import OptionError, SourceError
@@ -140,25 +133,27 @@ class Cluster:
         self._ask(request, f"group {group!r}: cannot commit {to_json(offsets)}")
 
     def committed(self, group: str) -> list[TopicPartition]:
-        """All offsets of a group, with their metadata; those of open transactions are waited for."""
+        """The offsets of a group in the first partition of each topic, with their metadata.
+
+        Those of open transactions are waited for. A consumer is asked, which joins nothing: librdkafka's
+        AdminClient ends the whole process when a coordinator has moved that it asks for offsets.
+        """
+        wanted = [TopicPartition(name, 0) for name in self._topics()]
+        stable = {"isolation.level": "read_committed"}
 
         def request() -> list[TopicPartition]:
-            (future,) = (
-                self._client()
-                .list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group)],
-                    require_stable=True,
-                    request_timeout=self._request_s(),
-                )
-                .values()
-            )
-            found: list[TopicPartition] = future.result().topic_partitions
+            settings = client_settings(self._connection, group_id=group, enable_auto_commit=False) | stable
+            consumer = new_client(Consumer, settings)
+            try:
+                found = consumer.committed(wanted, timeout=self._request_s())
+            finally:
+                consumer.close()
             for partition in found:
                 if partition.error is not None:
                     raise KafkaException(partition.error)
-            return found
+            return [partition for partition in found if partition.offset >= 0]
 
-        return self._ask(self._anew(request), f"group {group!r}: its offsets are not known")
+        return self._ask(request, f"group {group!r}: its offsets are not known") if wanted else []
 
     def delete_group(self, group: str) -> None:
         def request() -> None:

@@ -45,6 +45,7 @@ TRANSACTION_MS_MIN: Final = 60_000
 TRANSACTION_MS_MAX: Final = 15 * 60_000
 """What brokers allow unless their transaction.max.timeout.ms says otherwise."""
 SOCKET_MS_MAX: Final = 60_000
+IDLE_MS_MAX: Final = 1_000
 ABORT_S_MAX: Final = 10.0
 RETRY_PAUSE_S: Final = 0.2
 FENCED_MAX: Final = 5
@@ -229,6 +230,9 @@ class _Attempt:
             # Without it librdkafka takes the time of the transaction, and would wait that long for a broker
             # that is gone.
             socket_timeout_ms=min(SOCKET_MS_MAX, limits.transaction_ms),
+            # librdkafka waits for ever for a group's coordinator that was restarted, until some connection
+            # changes its state (its issues 5456 and 5511): one that is idle does so soon.
+            connections_max_idle_ms=IDLE_MS_MAX,
         )
 
     @property

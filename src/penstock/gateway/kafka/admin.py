@@ -6,12 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -23,8 +18,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from penstock.client.errors import PenstockError
+from penstock.client.kafka.group_offsets import look_at_offsets
 from penstock.gateway.kafka.errors import InvalidRequestError, KafkaClientError, KafkaUnavailableError
-from penstock.gateway.kafka.librdkafka import error_in, error_of
+from penstock.gateway.kafka.librdkafka import error_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -276,17 +273,7 @@ class KafkaAdmin:
         described = await self._ask(
             lambda client: client.describe_consumer_groups([group], request_timeout=self._seconds_max)
         )
-        stored = await self._ask(
-            lambda client: client.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], request_timeout=self._seconds_max
-            )
-        )
-        committed: dict[tuple[str, int], int] = {}
-        for entry in stored.topic_partitions or []:
-            if entry.error is not None:
-                raise error_of(entry.error)
-            if entry.offset >= 0:
-                committed[entry.topic, entry.partition] = entry.offset
+        committed = await self._committed(group)
         owners = {
             (assigned.topic, assigned.partition): member.client_id
             for member in described.members
@@ -303,6 +290,13 @@ class KafkaAdmin:
             members,
             await self._lag(committed, owners),
         )
+
+    async def _committed(self, group: str) -> dict[tuple[str, int], int]:
+        bootstrap = self._config["bootstrap.servers"]
+        try:
+            return await asyncio.to_thread(look_at_offsets, bootstrap, group, self._seconds_max)
+        except PenstockError as error:
+            raise KafkaUnavailableError(str(error)) from error
 
     async def _lag(
         self, committed: dict[tuple[str, int], int], owners: dict[tuple[str, int], str]

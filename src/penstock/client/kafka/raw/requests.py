@@ -164,9 +164,9 @@ def produce(
 
 
 def fetch_offsets(
-    group: str, partitions: Iterable[Partition] | None
+    group: str, partitions: Iterable[Partition] | None, *, stable: bool = True
 ) -> Request[tuple[int, dict[Partition, tuple[GroupOffset, int]]]]:
-    """Stable ones: the answer has an error code for all, and one for each that a transaction may change."""
+    """The answer: an error code for all, and one for each. `stable` refuses what a transaction may change."""
 
     def one(fields: Fields) -> tuple[int, GroupOffset, int]:
         index, offset = fields.int32(), fields.int64()
@@ -187,7 +187,7 @@ def fetch_offsets(
         found = {(name, index): (each, error) for name, every in topics for index, each, error in every}
         return fields.int16(), found
 
-    body = compact_string(group) + _compact_topics(partitions) + int8(1) + NO_TAGS
+    body = compact_string(group) + _compact_topics(partitions) + int8(stable) + NO_TAGS
     return Request(9, 7, body, decode, is_flexible=True)
 
 
