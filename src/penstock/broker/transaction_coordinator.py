@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.coordinator import Coordinator
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.broker.partition import Partition
     from penstock.broker.verifications import WhenVerified
-    from penstock.transactions.messages import InitRequest, Reply
+    from penstock.transactions.messages import Effect, InitRequest, Reply
+    from penstock.transactions.shard import Shard
     from penstock.transactions.transaction import Transaction
     from penstock.wire.batch import BatchHeader
 
@@ -29,6 +31,7 @@ log = logging.getLogger(__name__)
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 ADD_PARTITIONS_TO_TXN: Final = (24, 4)
 VERIFY_S_MAX: Final = 10.0
+SETTLE_S_MAX: Final = 0.2
 
 
 class TransactionCoordinator(Coordinator[TransactionShard]):
@@ -56,11 +59,20 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         return await shard.request(lambda token, now_ms: shard.core.init(token, request, now_ms))
 
     async def add_partitions(self, who: Identity, partitions: frozenset[TopicPartition]) -> ErrorCode:
-        shard = self.shard(who.transactional_id)
-        reply = await shard.request(
-            lambda token, now_ms: shard.core.add_partitions(token, who, partitions, now_ms)
-        )
-        return reply.error
+        """While the end of the owner's last transaction is on its way, the first partitions of the next one
+        wait for that a little: clients that are told to come again do so after ten times as long.
+        """
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + SETTLE_S_MAX
+        while True:
+            shard = self.shard(who.transactional_id)
+            add = partial(_add_partitions, shard.core, who, partitions)
+            reply = await shard.request(add)
+            left_s = until_s - loop.time()
+            if reply.error is not ErrorCode.concurrent_transactions or left_s <= 0:
+                return reply.error
+            if not await shard.settled(who.transactional_id, left_s):
+                return reply.error
 
     async def end(self, who: Identity, *, is_commit: bool) -> ErrorCode:
         shard = self.shard(who.transactional_id)
@@ -126,6 +138,12 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def transactions(self) -> list[Transaction]:
         return [each for shard in self.ready_shards() for each in shard.core.transactions.values()]
+
+
+def _add_partitions(
+    core: Shard, who: Identity, partitions: frozenset[TopicPartition], token: int, now_ms: int
+) -> list[Effect]:
+    return core.add_partitions(token, who, partitions, now_ms)
 
 
 def _verification(who: Identity, partition: TopicPartition) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ class TransactionShard(CoordinatorShard[Write, Reply]):
         self.core = Shard(limits)
         self._markers = markers
         self._deadlines: Deadlines[Transaction] = Deadlines(now_ms, self._expire)
+        self._unsettled: dict[str, asyncio.Event] = {}
+        """For those who wait until nothing is on its way for an id."""
 
     def replay(self, record: Record, _header: BatchHeader) -> None:
         self.core.replay(record.key or b"", record.value)
@@ -45,6 +48,18 @@ class TransactionShard(CoordinatorShard[Write, Reply]):
     async def request(self, request: Callable[[int, int], list[Effect]]) -> Reply:
         """Give the core a request, as a function of a token and the time, and wait for its answer."""
         return await self.ask(lambda token: self._carry_out(request(token, self.now_ms())))
+
+    async def settled(self, transactional_id: str, timeout_s: float) -> bool:
+        """Wait while a change of the id, or the end of its transaction, is on its way; whether that came."""
+        transaction = self.core.transactions.get(transactional_id)
+        if transaction is None or not transaction.is_busy:
+            return True
+        event = self._unsettled.setdefault(transactional_id, asyncio.Event())
+        try:
+            await asyncio.wait_for(event.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return True
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
@@ -66,8 +81,13 @@ class TransactionShard(CoordinatorShard[Write, Reply]):
         return (write.record,)
 
     def written(self, write: Write, error: ErrorCode) -> None:
+        transaction = write.transaction
         self._carry_out(self.core.written(write, error, self.now_ms()))
-        self._schedule(write.transaction)
+        self._schedule(transaction)
+        if not transaction.is_busy:
+            event = self._unsettled.pop(transaction.transactional_id, None)
+            if event is not None:
+                event.set()
 
     def _expire(self, transaction: Transaction) -> None:
         self._carry_out(self.core.expire(transaction, self.now_ms()))

@@ -95,8 +95,7 @@ class Shard:
         assert transaction is not None
         if transaction.has(partition):
             return ErrorCode.none  # also if it is about to get others: that is no reason to wait in this one
-        is_busy = transaction.is_pending or transaction.state.is_ending
-        return ErrorCode.concurrent_transactions if is_busy else ErrorCode.invalid_txn_state
+        return ErrorCode.concurrent_transactions if transaction.is_busy else ErrorCode.invalid_txn_state
 
     def end(self, token: int, who: Identity, *, is_commit: bool, now_ms: int) -> list[Effect]:
         transaction = self.transactions.get(who.transactional_id)

@@ -57,7 +57,7 @@ class Transaction:
 
     def init(self, request: InitRequest, now_ms: int) -> TransactionValue | ErrorCode:
         """The owner's next epoch; an ongoing transaction is aborted first, under an epoch of its own."""
-        if self.is_pending or self.state.is_ending:
+        if self.is_busy:
             return ErrorCode.concurrent_transactions
         value = self.value
         if value is None:
@@ -153,6 +153,11 @@ class Transaction:
     # Views
 
     @property
+    def is_busy(self) -> bool:
+        """Whether something is on its way, after which it will be another."""
+        return self.is_pending or self.state.is_ending
+
+    @property
     def is_commit(self) -> bool:
         return self.state is TransactionState.PREPARE_COMMIT
 
@@ -172,7 +177,7 @@ class Transaction:
         return Identity(self.transactional_id, self.value.producer_id, self.value.producer_epoch)
 
     def next_deadline_ms(self, limits: TransactionLimits) -> int | None:
-        if self.value is None or self.is_pending or self.state.is_ending:
+        if self.value is None or self.is_busy:
             return None
         if self.state is TransactionState.ONGOING:
             due = self.value.start_ms + self.value.timeout_ms
