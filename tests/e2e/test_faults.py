@@ -30,7 +30,7 @@ from tests.support.wait import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = float(os.environ.get("PENSTOCK_FAULT_SECONDS", "10"))
+SECONDS = float(os.environ.get("PENSTOCK_FAULT_SECONDS", "8"))
 SEED = int(os.environ.get("PENSTOCK_FAULT_SEED", "1"))
 TOPIC, GROUP = "history", "members"
 PARTITIONS, REPLICAS = 4, 3

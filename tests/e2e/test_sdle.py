@@ -28,7 +28,7 @@ from tests.support.wait import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("PENSTOCK_SDLE_KILLS", "8"))
+KILLS = int(os.environ.get("PENSTOCK_SDLE_KILLS", "6"))
 SEED = os.environ.get("PENSTOCK_SDLE_SEED", "1")
 TOPICS = ("news", "weather", "sports")
 WIDE = "sports"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -93,6 +94,8 @@ def test_a_standalone_cluster_gives_the_same_results(master: str, tmp_path: Path
         timeout_s=240,
     )
     assert finished.code == 0, finished.err
+    assert "20,000 rows read, 0 rejected" in finished.lines
+    assert json.loads((out / "summary.json").read_text())["rows_read"] == 20_000
     oracle.check_results(out, oracle.answer(data / "itineraries.csv", data / "airports.csv"))
     for number in (1, 2):
         work = list((tmp_path / f"worker{number}" / "work").rglob("stderr"))

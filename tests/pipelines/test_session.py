@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
+from tests.support.java import QUICK_START
+
 PROGRAM = """
 from penstock.spark import session
 spark = session({master})
@@ -21,7 +23,8 @@ print(spark.conf.get("spark.sql.shuffle.partitions"), spark.sparkContext.master)
 
 def run(*argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK"))}
-    return subprocess.run(argv, env=kept | environment, capture_output=True, text=True, timeout=120)
+    own = {"SPARK_SUBMIT_OPTS": QUICK_START}
+    return subprocess.run(argv, env=kept | own | environment, capture_output=True, text=True, timeout=120)
 
 
 def path_without_java(folder: Path) -> str:

@@ -38,9 +38,9 @@ KILLS = int(os.environ.get("PENSTOCK_STREAM_KILLS", "1"))
 PROGRAM = Path(__file__).with_name("stream_to_files.py")
 TOPIC, COPY, PARTITIONS = "records", "copies", 3
 CHECKPOINTS = ("checkpoint", "copy-checkpoint")
-ROUND_MESSAGES = 5 * MESSAGES_PER_BATCH
+ROUND_MESSAGES = 3 * MESSAGES_PER_BATCH
 """Written in each round: enough for the batches that are waited for, and one that the kill may meet."""
-BATCHES_BEFORE_KILL_MAX = 4
+BATCHES_BEFORE_KILL_MAX = 2
 KILL_AFTER_S_MAX = 1.5
 START_S_MAX, FINISH_S_MAX = 180.0, 600.0
 
