@@ -38,7 +38,7 @@ test: lint console ## Lint, then all tests. Brings kcat and Chromium when it can
 	scripts/ensure-kcat
 	scripts/ensure-chromium $(BIN)/python
 	$(BIN)/python scripts/console.py test
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt

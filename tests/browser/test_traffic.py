@@ -89,15 +89,14 @@ def test_speed_themes_and_the_keyboard(console: Console, city: City) -> None:
     wait_shown(console, city.heat(EVERYWHERE))
     heat = colour(console, (0, 0))
     console.page.get_by_role("radio", name="Speed").check()
-    wait_drawn(console)
-    assert difference(colour(console, (0, 0)), heat) > CLEARLY
+    wait_until(lambda: difference(colour(console, (0, 0)), heat) > CLEARLY, "another colour for speed")
     console.page.get_by_role("radio", name="Heat").check()
 
     ground = colour(console, (0, 0))[:3]
     console.page.emulate_media(color_scheme="dark")
     wait_drawn(console)
     wait_shown(console, city.heat({(1, 1): 50}, windows_later=3))
-    assert difference(colour(console, (0, 0))[:3], ground) > CLEARLY
+    wait_until(lambda: difference(colour(console, (0, 0))[:3], ground) > CLEARLY, "a dark ground")
 
     console.page.get_by_role("region", name="Map of the city").focus()
     console.page.keyboard.press("Enter")

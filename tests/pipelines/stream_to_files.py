@@ -6,9 +6,15 @@ Runs for ever and says `running` when its queries are started.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+from pyspark.errors import StreamingQueryException
 
 from penstock.spark import session
 from penstock.spark.files import exactly_once_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 MESSAGES_PER_BATCH = 150
 
@@ -23,6 +29,21 @@ def main(bootstrap: str, topic: str, copy: str, folder: str) -> None:
         .option("maxOffsetsPerTrigger", str(MESSAGES_PER_BATCH))
         .load()
     )
+    while True:
+        start(stream, bootstrap, copy, folder)
+        print("running", flush=True)
+        try:
+            spark.streams.awaitAnyTermination()
+        except StreamingQueryException as error:
+            # Spark gives a Python worker ten seconds to start, however busy the machine is.
+            if "failed to connect back" not in str(error):
+                raise
+            for query in spark.streams.active:
+                query.stop()
+            spark.streams.resetTerminated()
+
+
+def start(stream: DataFrame, bootstrap: str, copy: str, folder: str) -> None:
     (
         stream.selectExpr("partition", "offset", "string(value) AS value")
         .writeStream.foreachBatch(exactly_once_files(f"{folder}/out"))
@@ -36,8 +57,6 @@ def main(bootstrap: str, topic: str, copy: str, folder: str) -> None:
         .option("checkpointLocation", f"{folder}/copy-checkpoint")
         .start()
     )
-    print("running", flush=True)
-    spark.streams.awaitAnyTermination()
 
 
 if __name__ == "__main__":
