@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.traffic import DEFAULT_GRID, Cell, publish_map
+from penstock.traffic.position import FUTURE_MS_MAX
 from penstock.traffic.topics import HEATMAP
 from tests.support.browser import WAIT_MS_MAX
-from tests.support.topics import create_topic
-from tests.support.traffic import WINDOW_MS, now_ms, write_heat
+from tests.support.topics import create_topic, fill_all
+from tests.support.traffic import heat_messages, now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tests.support.browser import Console
 
 CELLS = DEFAULT_GRID.cells
+WINDOW_MS = 1_000
+"""Short ones: the city may pass many, and be ahead of the clock by no more than a position may."""
 STEP_MS = 100
 """At least, from batch to batch: else it can not be told which one is shown."""
 QUADRANTS = [(row, col) for row in range(DEFAULT_GRID.rows) for col in range(DEFAULT_GRID.cols)]
@@ -70,7 +73,9 @@ class City:
             cell = middle_of(quadrant)
             places |= {(cell.row + i, cell.col + j): count for i in (-1, 0, 1) for j in (-1, 0, 1)}
         self._sent += sum(places.values())
-        write_heat(self._bootstrap, newest // WINDOW_MS, places, self._sent, newest)
+        assert newest < now_ms() + FUTURE_MS_MAX, "the gateway would refuse it"
+        messages = heat_messages(newest // WINDOW_MS, places, self._sent, newest, WINDOW_MS)
+        fill_all(self._bootstrap, HEATMAP, messages)
         return newest
 
     def forget(self) -> None:

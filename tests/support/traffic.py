@@ -26,11 +26,13 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def heat_messages(window: int, places: Places, sent: int, newest: int) -> list[dict[str, Any]]:
+def heat_messages(
+    window: int, places: Places, sent: int, newest: int, window_ms: int = WINDOW_MS
+) -> list[dict[str, Any]]:
     """A batch: cells of one window, which is its number, and totals."""
-    start = window * WINDOW_MS
+    start = window * window_ms
     cells = [
-        HeatCell(row, col, start, start + WINDOW_MS, count, 30.0 if count else None)
+        HeatCell(row, col, start, start + window_ms, count, 30.0 if count else None)
         for (row, col), count in places.items()
     ]
     records = [*cells, Totals(sent=sent, counted=sent, newest=newest)]

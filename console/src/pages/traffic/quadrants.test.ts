@@ -92,6 +92,19 @@ describe("quadrants", () => {
     expect(named(state, "r0.c0").dark).toBe(true);
   });
 
+  it("are not dark when their cells come with the time of the batch before", () => {
+    const cells = [{ ...NORTH_EAST, count: 10, speed: 30 }];
+    const windowAt = (start: number) => ({ start, end: start + 5000 });
+    let heat = applyUpdate(NO_HEAT, { window: windowAt(0), cells, newest: 999, totals: null });
+    let state = observe(NO_QUADRANTS, GRID, heat, blend(heat));
+    heat = applyUpdate(heat, { window: windowAt(5000), cells, newest: 1_999, totals: null });
+    state = observe(state, GRID, heat, blend(heat));
+    heat = applyUpdate(heat, { window: null, cells: [], newest: 9_999, totals: null });
+    state = observe(state, GRID, heat, blend(heat));
+    expect(named(state, "r1.c1").dark).toBe(false);
+    expect(named(state, "r1.c1").lastAt).toBe(9_999);
+  });
+
   it("remember a bounded past", () => {
     expect(
       named(

@@ -21,8 +21,8 @@ export interface QuadrantActivity {
 
 interface Track {
   readonly lastAt: number | null;
-  /** It grew, and time has not gone on since: cells may come before the totals of their batch. */
-  readonly fresh: boolean;
+  /** Start of a window it was counted in that time has not reached: cells may come before the totals of their batch. */
+  readonly ahead: number | null;
   readonly history: readonly number[];
   /** What was counted in it per window, so that growth is seen. */
   readonly counts: ReadonlyMap<number, number>;
@@ -31,7 +31,6 @@ interface Track {
 export interface QuadrantState {
   /** Event time when we began to look. */
   readonly since: number | null;
-  readonly newest: number | null;
   readonly tracks: readonly Track[];
   readonly activity: readonly QuadrantActivity[];
 }
@@ -39,9 +38,9 @@ export interface QuadrantState {
 export const DARK_AFTER_MS = 4_000;
 export const HISTORY_MAX = 60;
 
-export const NO_QUADRANTS: QuadrantState = { since: null, newest: null, tracks: [], activity: [] };
+export const NO_QUADRANTS: QuadrantState = { since: null, tracks: [], activity: [] };
 
-const NO_TRACK: Track = { lastAt: null, fresh: false, history: [], counts: new Map() };
+const NO_TRACK: Track = { lastAt: null, ahead: null, history: [], counts: new Map() };
 
 export function observe(
   before: QuadrantState,
@@ -54,10 +53,9 @@ export function observe(
   const since = before.since === null || (newest !== null && newest < before.since) ? newest : before.since;
   const counts = countsPerWindow(grid, state, quadrants.length);
   const rates = ratesOf(grid, cells, quadrants.length);
-  const wentOn = newest !== before.newest;
   const tracks = quadrants.map((_, index) => {
     const track = before.tracks[index] ?? NO_TRACK;
-    return nextTrack(track, counts[index] ?? new Map(), newest, wentOn, rates[index]?.rate ?? 0);
+    return nextTrack(track, counts[index] ?? new Map(), newest, rates[index]?.rate ?? 0);
   });
   const activity = quadrants.map((quadrant, index): QuadrantActivity => {
     const track = tracks[index] ?? NO_TRACK;
@@ -71,7 +69,7 @@ export function observe(
       history: track.history,
     };
   });
-  return { since, newest, tracks, activity };
+  return { since, tracks, activity };
 }
 
 function isDark(track: Track, since: number | null, newest: number | null): boolean {
@@ -83,14 +81,14 @@ function nextTrack(
   before: Track,
   counts: ReadonlyMap<number, number>,
   newest: number | null,
-  wentOn: boolean,
   rate: number,
 ): Track {
-  let grew = false;
-  for (const [start, count] of counts) grew ||= count > (before.counts.get(start) ?? 0);
+  const grown = [...counts].filter(([start, count]) => count > (before.counts.get(start) ?? 0));
+  const ahead = Math.max(before.ahead ?? -Infinity, ...grown.map(([start]) => start));
+  const reached = ahead <= (newest ?? -Infinity);
   return {
-    lastAt: grew || (before.fresh && wentOn) ? newest : before.lastAt,
-    fresh: (grew || before.fresh) && !wentOn,
+    lastAt: grown.length > 0 || (before.ahead !== null && reached) ? newest : before.lastAt,
+    ahead: reached || ahead === -Infinity ? null : ahead,
     history: [...before.history, rate].slice(-HISTORY_MAX),
     counts,
   };
