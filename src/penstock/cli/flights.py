@@ -81,7 +81,7 @@ def run(
     """Answer the four queries in one Spark batch; no broker is needed."""
     try:
         from penstock.pipelines.flights import job
-        from penstock.pipelines.flights.csv_blocks import CsvError
+        from penstock.pipelines.flights.header import CsvError
         from penstock.pipelines.flights.output import OutputError
         from penstock.spark import SparkSetupError
     except ImportError as error:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pipelines.flights import csv_blocks
-from penstock.pipelines.flights.csv_blocks import CsvError, parse_header, read_header, read_range
+from penstock.pipelines.flights.csv_blocks import read_header, read_range
 from penstock.pipelines.flights.csv_source import arrow_can_open, plan_ranges
+from penstock.pipelines.flights.header import CsvError, parse_header
 
 if TYPE_CHECKING:
     import pyarrow as pa

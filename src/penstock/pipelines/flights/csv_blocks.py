@@ -14,11 +14,12 @@ is dropped but empty lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import pyarrow as pa
 from pyarrow import csv
+
+from penstock.pipelines.flights.header import CsvError, Layout, parse_header
 
 BLOCK_BYTES: Final = 4 * 1024 * 1024
 LINE_BYTES_MAX: Final = 1024 * 1024
@@ -28,11 +29,6 @@ TOO_LONG: Final = "line too long"
 NOT_UTF8: Final = "invalid UTF-8"
 WRONG_WIDTH: Final = "wrong column count"
 LINE_ENDS: Final = b"\r\n"
-BYTE_ORDER_MARK: Final = "\ufeff"
-
-
-class CsvError(Exception):
-    """A file that cannot be used at all; the message is one line and names the file."""
 
 
 class RandomAccess(Protocol):
@@ -42,42 +38,8 @@ class RandomAccess(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the needed columns are."""
-
-    delimiter: str
-    width: int
-    """Columns in a line of the file."""
-    columns: tuple[str, ...]
-    indexes: tuple[int, ...]
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([(name, pa.string()) for name in (*self.columns, REJECTED)])
-
-
-def parse_header(line: bytes, columns: Sequence[str], delimiter: str, path: str) -> Layout:
-    """The layout of a file whose first line is `line`; a CsvError if it does not have the columns."""
-    try:
-        header = line.decode().removeprefix(BYTE_ORDER_MARK).rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise CsvError(f"{path}: the header line is not UTF-8") from None
-    if not header.strip():
-        raise CsvError(f"{path}: no header line" if line else f"{path}: the file is empty")
-    names = [name.strip() for name in header.split(delimiter)]
-    missing = [column for column in columns if column not in names]
-    if missing and len(names) == 1:
-        raise CsvError(
-            f"{path}: no {delimiter!r} in the header line, so it has not the column {missing[0]!r}"
-        )
-    if missing:
-        plural = "s" if len(missing) > 1 else ""
-        raise CsvError(f"{path}: missing column{plural} {', '.join(map(repr, missing))}")
-    for column in columns:
-        if names.count(column) > 1:
-            raise CsvError(f"{path}: the column {column!r} is there more than once")
-    return Layout(delimiter, len(names), tuple(columns), tuple(map(names.index, columns)))
+def schema_of(layout: Layout) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in (*layout.columns, REJECTED)])
 
 
 def read_header(file: RandomAccess, columns: Sequence[str], delimiter: str, path: str) -> tuple[Layout, int]:
@@ -201,7 +163,7 @@ def parse_ordinary(block: bytes, layout: Layout) -> Iterator[pa.RecordBatch]:
     for batch in table.to_batches():
         if batch.num_rows:
             arrays = [*batch.columns, pa.nulls(batch.num_rows, pa.string())]
-            yield pa.RecordBatch.from_arrays(arrays, schema=layout.schema)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema_of(layout))
     if wrong:
         yield rejects(layout, [WRONG_WIDTH] * wrong)
 
@@ -222,9 +184,9 @@ def parse_lines(block: bytes, layout: Layout) -> pa.RecordBatch:
             rejected.append(WRONG_WIDTH)
             continue
         rows.append([*(fields[index] for index in layout.indexes), None])
-    columns: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(layout.schema)
+    columns: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(schema_of(layout))
     good = pa.RecordBatch.from_arrays(
-        [pa.array(column, pa.string()) for column in columns], schema=layout.schema
+        [pa.array(column, pa.string()) for column in columns], schema=schema_of(layout)
     )
     return pa.concat_batches([good, rejects(layout, rejected)])
 
@@ -232,4 +194,4 @@ def parse_lines(block: bytes, layout: Layout) -> pa.RecordBatch:
 def rejects(layout: Layout, reasons: Sequence[str]) -> pa.RecordBatch:
     nulls = pa.nulls(len(reasons), pa.string())
     arrays = [*([nulls] * len(layout.columns)), pa.array(reasons, pa.string())]
-    return pa.RecordBatch.from_arrays(arrays, schema=layout.schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(layout))

@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from penstock.pipelines.flights.csv_blocks import CsvError, Layout, read_header, read_range
+from penstock.pipelines.flights.csv_blocks import read_header, read_range
 from penstock.pipelines.flights.geography import Airports
+from penstock.pipelines.flights.header import CsvError, Layout
 from penstock.pipelines.flights.reduction import DDL, reduce_rows
 from penstock.pipelines.flights.schemas import ITINERARY_COLUMNS, ITINERARY_DELIMITER
 

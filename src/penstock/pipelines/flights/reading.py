@@ -21,8 +21,6 @@ from penstock.pipelines.flights.csv_blocks import (
     REJECTED,
     TOO_LONG,
     WRONG_WIDTH,
-    CsvError,
-    parse_header,
     read_range,
 )
 from penstock.pipelines.flights.csv_source import (
@@ -33,6 +31,7 @@ from penstock.pipelines.flights.csv_source import (
     open_file,
 )
 from penstock.pipelines.flights.geography import Airports
+from penstock.pipelines.flights.header import CsvError, parse_header
 from penstock.pipelines.flights.reduction import DDL, reduce_rows
 
 

@@ -1,0 +1,55 @@
+"""The topics of the Flights service: their names and what they are made of.
+
+| topic | key | value | kept |
+|---|---|---|---|
+| `flights.itineraries`, `flights.airports` | job | a chunk, see records.py | as the cluster keeps topics |
+| `flights.requests` | job | that a job is wanted, or is to be deleted | as the cluster keeps topics |
+| `flights.jobs` | job | what has become of it | the newest of each key |
+| `flights.results` | job | rows of the answers | as the cluster keeps topics |
+| `flights.heartbeats` | service | that it lives | the newest of each key, for an hour |
+
+Only the service writes to `flights.jobs` and `flights.results`, in transactions: readers want what is
+committed. Which partition a record is in means nothing to the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from penstock.traffic.topics import TopicPlan
+
+ITINERARIES: Final = "flights.itineraries"
+AIRPORTS: Final = "flights.airports"
+REQUESTS: Final = "flights.requests"
+JOBS: Final = "flights.jobs"
+RESULTS: Final = "flights.results"
+HEARTBEATS: Final = "flights.heartbeats"
+
+PARTITIONS: Final = 4
+HOUR_MS: Final = 3_600_000
+SEGMENT_MS: Final = 600_000
+"""Compaction leaves the newest segment alone, so it must not live for long."""
+
+FILE_TOPICS: Final[Mapping[str, str]] = {"airports": AIRPORTS, "itineraries": ITINERARIES}
+"""By the name of the file in addresses and states."""
+
+PLANS: Final[Mapping[str, TopicPlan]] = {
+    plan.name: plan
+    for plan in (
+        TopicPlan(ITINERARIES, PARTITIONS),
+        TopicPlan(AIRPORTS, PARTITIONS),
+        TopicPlan(REQUESTS, 1),
+        TopicPlan(JOBS, 1, {"cleanup.policy": "compact", "segment.ms": str(SEGMENT_MS)}),
+        TopicPlan(RESULTS, PARTITIONS),
+        TopicPlan(
+            HEARTBEATS,
+            1,
+            {
+                "cleanup.policy": "compact,delete",
+                "retention.ms": str(HOUR_MS),
+                "segment.ms": str(SEGMENT_MS),
+            },
+        ),
+    )
+}
