@@ -31,15 +31,18 @@ HOUR_MS: Final = 3_600_000
 SEGMENT_MS: Final = 600_000
 """Compaction leaves the newest segment alone, so it must not live for long."""
 
+_STAMPED_BY_BROKERS: Final = {"message.timestamp.type": "LogAppendTime"}
+"""When something came is not for its sender to say: jobs expire by it."""
+
 FILE_TOPICS: Final[Mapping[str, str]] = {"airports": AIRPORTS, "itineraries": ITINERARIES}
 """By the name of the file in addresses and states."""
 
 PLANS: Final[Mapping[str, TopicPlan]] = {
     plan.name: plan
     for plan in (
-        TopicPlan(ITINERARIES, PARTITIONS),
-        TopicPlan(AIRPORTS, PARTITIONS),
-        TopicPlan(REQUESTS, 1),
+        TopicPlan(ITINERARIES, PARTITIONS, _STAMPED_BY_BROKERS),
+        TopicPlan(AIRPORTS, PARTITIONS, _STAMPED_BY_BROKERS),
+        TopicPlan(REQUESTS, 1, _STAMPED_BY_BROKERS),
         TopicPlan(JOBS, 1, {"cleanup.policy": "compact", "segment.ms": str(SEGMENT_MS)}),
         TopicPlan(RESULTS, PARTITIONS),
         TopicPlan(

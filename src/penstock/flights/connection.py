@@ -1,0 +1,170 @@
+"""One connection to a gateway, kept open, for one thread at a time.
+
+Sending and receiving are two steps, so that the caller can do something useful in between. Whatever goes
+wrong on the way is an OSError, and the next request opens the connection anew; whether the request was
+carried out is then not known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from penstock.client.http.failures import not_understood
+
+CONNECT_S_MAX: Final = 5.0
+ANSWER_S_MAX: Final = 30.0
+"""For one answer; a gateway whose cluster is away says so before."""
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+READ_BYTES: Final = 1024 * 1024
+KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""A stream may be silent for hours. That the other machine is gone is for TCP to find out."""
+
+JSON: Final = "application/json"
+CSV: Final = "text/csv"
+
+
+class Answer(NamedTuple):
+    status: int
+    fields: Mapping[str, Any]
+    retry_after_s: float | None = None
+
+    @property
+    def message(self) -> str:
+        return str(self.fields.get("message") or f"HTTP status {self.status}")
+
+    def number(self, name: str) -> int | None:
+        value = self.fields.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+class Address:
+    """Where a gateway is, and who asks."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self.url = url
+        self.parts = _split(url)
+        self.headers = {"Accept": "*/*", "User-Agent": "penstock-flights"}
+        if token:
+            if re.fullmatch("[!-~]+", token) is None:
+                raise ValueError("a token is made of printable ASCII without blanks")
+            self.headers["Authorization"] = f"Bearer {token}"
+
+    def open(self) -> http.client.HTTPConnection:
+        kind = (
+            http.client.HTTPSConnection if self.parts.scheme == "https" else http.client.HTTPConnection
+        )
+        assert self.parts.hostname is not None
+        connection = kind(self.parts.hostname, self.parts.port, timeout=CONNECT_S_MAX)
+        connection.connect()  # sets TCP_NODELAY too
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in KEEP_ALIVE.items():
+            if hasattr(socket, name):  # not on every system
+                connection.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return connection
+
+
+class Connection:
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._http: http.client.HTTPConnection | None = None
+
+    def ask(self, method: str, target: str, body: bytes | None = None, kind: str = JSON) -> Answer:
+        self.send(method, target, body, kind)
+        return self.receive()
+
+    def send(self, method: str, target: str, body: bytes | None = None, kind: str = JSON) -> None:
+        with self._closed_by_failures():
+            if self._http is None:
+                self._http = self._address.open()
+                self._http.sock.settimeout(ANSWER_S_MAX)
+            headers = self._address.headers | ({} if body is None else {"Content-Type": kind})
+            # The gateway may refuse before it has read everything: then the answer that follows says why.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self._http.request(method, self._address.parts.path + target, body, headers)
+
+    def receive(self) -> Answer:
+        with self._closed_by_failures():
+            assert self._http is not None, "nothing was sent"
+            response = self._http.getresponse()
+            content = response.read(ANSWER_BYTES_MAX)
+            if not response.isclosed() or response.will_close:
+                self.close()
+            return Answer(response.status, _fields(response, content), _retry_after_s(response))
+
+    def stream(self, target: str) -> Iterator[bytes] | Answer:
+        """What comes, as it comes; an Answer if it is refused. The connection is used up by it."""
+        with self._closed_by_failures():
+            self.send("GET", target)
+            assert self._http is not None
+            response = self._http.getresponse()
+            if response.status != http.client.OK:
+                content = response.read(ANSWER_BYTES_MAX)
+                self.close()
+                return Answer(response.status, _fields(response, content), _retry_after_s(response))
+            self._http.sock.settimeout(None)
+            return self._blocks(response)
+
+    def _blocks(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
+        with self._closed_by_failures(), response:
+            while block := response.read1(READ_BYTES):
+                yield block
+            self.close()
+
+    def interrupt(self) -> None:
+        """From another thread: whoever reads from it gets an OSError, or the end."""
+        connection = self._http
+        if connection is not None and connection.sock is not None:
+            with contextlib.suppress(OSError):  # it is closed already
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        connection, self._http = self._http, None
+        if connection is not None:
+            connection.close()
+
+    @contextlib.contextmanager
+    def _closed_by_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except http.client.HTTPException as error:
+            self.close()
+            raise ConnectionError(str(error) or type(error).__name__) from error
+        except BaseException:
+            self.close()
+            raise
+
+
+def _fields(response: http.client.HTTPResponse, content: bytes) -> Mapping[str, Any]:
+    if not content and response.status == http.client.NO_CONTENT:
+        return {}
+    try:
+        fields = json.loads(content)
+    except ValueError as error:
+        if response.status >= http.client.BAD_REQUEST:
+            return {}  # from something in between that is no gateway; its status says enough
+        raise not_understood("an answer is not JSON") from error
+    if not isinstance(fields, dict):
+        raise not_understood("an answer is not a JSON object")
+    return fields
+
+
+def _retry_after_s(response: http.client.HTTPResponse) -> float | None:
+    """Seconds only: no gateway tells a date."""
+    text = response.headers.get("Retry-After", "")
+    return float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) else None
+
+
+def _split(url: str) -> SplitResult:
+    parts = urlsplit(url.rstrip("/"))
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{url!r} is not an address of the form http://HOST:PORT")
+    if parts.port == 0:  # a port that is no number raises ValueError by itself
+        raise ValueError(f"{url!r} has no port that can be used")
+    return parts

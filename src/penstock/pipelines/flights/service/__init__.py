@@ -1,0 +1,1 @@
+"""Flights as a service: many jobs at once, out of the log and into the log."""
