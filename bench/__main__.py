@@ -19,6 +19,7 @@ from bench.measure import (
     consume,
     failover,
     flights,
+    flights_service,
     http_produce,
     latency,
     partitions,
@@ -55,6 +56,7 @@ MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "connections": connections.measure,
     "partitions": partitions.measure,
     "flights": flights.measure,
+    "service": flights_service.measure,
     "scan": scan.measure,
     "traffic": traffic.measure,
 }
