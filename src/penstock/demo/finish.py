@@ -1,8 +1,8 @@
 """The end of the demo, in an order in which nothing is lost.
 
 First the cars, which say what they have sent; then the heat map has its time to count that, and both are
-compared; the flights job; the heat map; the cluster at last. Whoever asks to stop a second time does not want
-to wait for any of it.
+compared; the flights job and its service; the heat map; the cluster at last. Whoever asks to stop a second
+time does not want to wait for any of it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.demo.course import Phase
 from penstock.demo.ending import end_cluster
-from penstock.demo.plan import CARS, CLUSTER, FLIGHTS, FLIGHTS_DATA, HEATMAP
+from penstock.demo.plan import CARS, CLUSTER, FLIGHTS, FLIGHTS_DATA, FLIGHTS_SERVICE, HEATMAP
 from penstock.demo.verdict import Truth, Verdict, is_all_counted, judge, read_truth
 from penstock.supervisor.folder import ClusterFolder
 
 if TYPE_CHECKING:
     from penstock.demo.stage import Stage
 
+STOP_ORDER: Final = (CARS, FLIGHTS_DATA, FLIGHTS, FLIGHTS_SERVICE, HEATMAP, CLUSTER)
 COUNT_S_MAX: Final = 60.0
 """For the heat map without any progress, counted anew when it has to start Spark again."""
 FLIGHTS_S_MAX: Final = 240.0
@@ -73,19 +74,19 @@ def wait_for_flights(stage: Stage) -> None:
             stage.is_stopping
             or time.monotonic() >= deadline
             or stage.course[FLIGHTS].phase in ends
-            or stage.course[FLIGHTS_DATA].phase is Phase.GIVEN_UP
+            or Phase.GIVEN_UP in (stage.course[name].phase for name in (FLIGHTS_DATA, FLIGHTS_SERVICE))
         ),
     )
 
 
 def stop_all(stage: Stage) -> None:
     """Whatever still runs, in any case."""
-    for name in (CARS, FLIGHTS_DATA, FLIGHTS, HEATMAP, CLUSTER):
+    for name in STOP_ORDER:
         stage.course.retire(name)
     if stage.is_hurried:
-        for name in (CARS, FLIGHTS_DATA, FLIGHTS, HEATMAP, CLUSTER):
+        for name in STOP_ORDER:
             stage.parts.terminate(name)
-    for name in (CARS, FLIGHTS_DATA, FLIGHTS, HEATMAP, CLUSTER):
+    for name in STOP_ORDER:
         stop(stage, name)
     # Its nodes may have outlived their supervisor, or have another one by now.
     patience_s = HURRIED_S_MAX if stage.is_hurried else stage.course[CLUSTER].part.stop_s_max

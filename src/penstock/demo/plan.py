@@ -16,11 +16,13 @@ CLUSTER: Final = "cluster"
 CARS: Final = "cars"
 HEATMAP: Final = "heatmap"
 FLIGHTS_DATA: Final = "flights-data"
+FLIGHTS_SERVICE: Final = "flights-service"
 FLIGHTS: Final = "flights"
 MAP: Final = "map"
 GATEWAY_READY: Final = re.compile(r"ready kafka=(?P<kafka>\S+) http=(?P<http>\S+)")
 CARS_SENT: Final = re.compile(r"sent (?P<sent>[\d,]+) \((?P<rate>[\d,.]+) per second\)")
 HEATMAP_READY: Final = re.compile(r"ready heatmap\b")
+FLIGHTS_READY: Final = re.compile(r"ready flights\b")
 
 PENSTOCK: Final = (sys.executable, "-m", "penstock")
 BROKERS: Final = 3
@@ -76,6 +78,10 @@ class Places:
     @property
     def flights(self) -> Path:
         return self.folder / "flights"
+
+    @property
+    def flights_service(self) -> Path:
+        return self.folder / "flights-service"
 
     def results(self, run: str) -> Path:
         return self.flights / run / "results"
@@ -158,13 +164,25 @@ def parts(places: Places, addresses: Addresses, *, cars: int, rate: float, run: 
             niceness=FLIGHTS_NICENESS,
         ),
         Part(
+            name=FLIGHTS_SERVICE,
+            title="the flights service",
+            command=(
+                *PENSTOCK, "flights", "serve", *at, "--data", str(places.flights_service),
+                "--master", "local[1]",
+            ),
+            ready=FLIGHTS_READY,
+            after=(MAP,),
+            niceness=FLIGHTS_NICENESS,
+            stop_s_max=30.0,
+        ),
+        Part(
             name=FLIGHTS,
             title="the flights job",
             command=(
-                *PENSTOCK, "flights", "run", "--itineraries", str(data / "itineraries.csv"),
-                "--airports", str(data / "airports.csv"), "--out", str(results), "--master", "local[1]",
+                *PENSTOCK, "flights", "submit", "--itineraries", str(data / "itineraries.csv"),
+                "--airports", str(data / "airports.csv"), "--out", str(results), "--http", addresses.url,
             ),
-            after=(FLIGHTS_DATA,),
+            after=(FLIGHTS_DATA, FLIGHTS_SERVICE),
             restarts_max=1,
             niceness=FLIGHTS_NICENESS,
         ),

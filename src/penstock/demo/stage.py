@@ -15,7 +15,17 @@ from penstock.demo.browser import has_display, open_browser
 from penstock.demo.course import Course, Phase
 from penstock.demo.gateway import Gateway
 from penstock.demo.parts import Ended, Heard, LivingParts
-from penstock.demo.plan import CARS, CLUSTER, FLIGHTS, HEATMAP, MAP, Addresses, Part, Places
+from penstock.demo.plan import (
+    CARS,
+    CLUSTER,
+    FLIGHTS,
+    FLIGHTS_SERVICE,
+    HEATMAP,
+    MAP,
+    Addresses,
+    Part,
+    Places,
+)
 from penstock.demo.view import Cars, View, clock, flights_result, hint
 
 if TYPE_CHECKING:
@@ -118,6 +128,8 @@ class Stage:
             self.screen.say(f"{self.wanted.cars:,} cars are on the road")
         elif name == HEATMAP:
             self.screen.say("the heat map job runs on Spark")
+        elif name == FLIGHTS_SERVICE:
+            self.screen.say(f"the flights service runs on Spark: {self._addresses.url}/#/flights")
 
     def _heard_from_cars(self, line: str) -> None:
         if found := plan.CARS_SENT.search(line):

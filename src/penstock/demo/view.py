@@ -85,7 +85,7 @@ def map_words(view: View) -> str:
 def flights_words(view: View) -> str:
     if view.flights is not None:
         return flights_result(view.flights)
-    for name in (plan.FLIGHTS, plan.FLIGHTS_DATA):
+    for name in (plan.FLIGHTS, plan.FLIGHTS_SERVICE, plan.FLIGHTS_DATA):
         phase = view.phases[name]
         if phase is Phase.GIVEN_UP:
             return f"not answered: {view.reasons.get(name, '')}"
@@ -94,7 +94,9 @@ def flights_words(view: View) -> str:
     if view.phases[plan.FLIGHTS_DATA] is Phase.WAITING:
         return "after the map is live"
     if view.phases[plan.FLIGHTS] is Phase.STARTING:
-        return f"four queries about {plan.FLIGHTS_ROWS:,} itineraries run on Spark"
+        return f"{plan.FLIGHTS_ROWS:,} itineraries are sent to the service, four queries about them run"
+    if view.phases[plan.FLIGHTS_SERVICE] is Phase.STARTING:
+        return "Spark starts for the service"
     return f"{plan.FLIGHTS_ROWS:,} itineraries are written"
 
 

@@ -1,19 +1,23 @@
 """One connection to a gateway, kept open, for one thread at a time.
 
-Sending and receiving are two steps, so that the caller can do something useful in between. Whatever goes
-wrong on the way is an OSError, and the next request opens the connection anew; whether the request was
-carried out is then not known.
+Sending and receiving are two steps, so that several requests can be on their way; answers come in the order
+of the requests. Whatever goes wrong is an OSError, and the next request opens the connection anew; whether
+the requests without an answer were carried out is then not known.
+
+The standard library's client wants an answer before it sends the next request, so only its connecting and its
+reading of answers are used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
 from penstock.client.http.failures import not_understood
@@ -50,30 +54,60 @@ class Address:
     def __init__(self, url: str, token: str | None) -> None:
         self.url = url
         self.parts = _split(url)
-        self.headers = {"Accept": "*/*", "User-Agent": "penstock-flights"}
+        host = self.parts.netloc.rpartition("@")[2]
+        self.headers = {"Host": host, "Accept": "*/*", "User-Agent": "penstock-flights"}
         if token:
             if re.fullmatch("[!-~]+", token) is None:
                 raise ValueError("a token is made of printable ASCII without blanks")
             self.headers["Authorization"] = f"Bearer {token}"
 
-    def open(self) -> http.client.HTTPConnection:
-        kind = (
-            http.client.HTTPSConnection if self.parts.scheme == "https" else http.client.HTTPConnection
-        )
+    def open(self) -> socket.socket:
+        kind = http.client.HTTPSConnection if self.parts.scheme == "https" else http.client.HTTPConnection
         assert self.parts.hostname is not None
         connection = kind(self.parts.hostname, self.parts.port, timeout=CONNECT_S_MAX)
         connection.connect()  # sets TCP_NODELAY too
-        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        opened: socket.socket = connection.sock
+        opened.settimeout(ANSWER_S_MAX)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEP_ALIVE.items():
             if hasattr(socket, name):  # not on every system
-                connection.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        return connection
+                opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return opened
+
+    def head(self, method: str, target: str, body: bytes | None, kind: str) -> bytes:
+        headers = dict(self.headers)
+        if body is not None:
+            headers |= {"Content-Type": kind, "Content-Length": str(len(body))}
+        lines = [
+            f"{method} {self.parts.path}{target} HTTP/1.1",
+            *(f"{name}: {v}" for name, v in headers.items()),
+        ]
+        return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+class AnswerReader(io.BufferedReader):
+    """What the gateway sends, for one answer after the other."""
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._raw = opened.makefile("rb", buffering=0)
+        super().__init__(self._raw, READ_BYTES)
+
+    def makefile(self, _mode: str) -> AnswerReader:
+        """An HTTPResponse takes it for a socket."""
+        return self
+
+    def close(self) -> None:
+        """An HTTPResponse that is read to its end closes its file; but here the next answer follows."""
+
+    def close_for_good(self) -> None:
+        self._raw.close()
 
 
 class Connection:
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._http: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None
+        self._reader: AnswerReader | None = None
 
     def ask(self, method: str, target: str, body: bytes | None = None, kind: str = JSON) -> Answer:
         self.send(method, target, body, kind)
@@ -81,53 +115,67 @@ class Connection:
 
     def send(self, method: str, target: str, body: bytes | None = None, kind: str = JSON) -> None:
         with self._closed_by_failures():
-            if self._http is None:
-                self._http = self._address.open()
-                self._http.sock.settimeout(ANSWER_S_MAX)
-            headers = self._address.headers | ({} if body is None else {"Content-Type": kind})
+            if self._socket is None:
+                self._socket = self._address.open()
+                self._reader = AnswerReader(self._socket)
             # The gateway may refuse before it has read everything: then the answer that follows says why.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self._http.request(method, self._address.parts.path + target, body, headers)
+                self._socket.sendall(self._address.head(method, target, body, kind))
+                if body is not None:
+                    self._socket.sendall(body)
 
     def receive(self) -> Answer:
+        """To the first request that has none yet."""
         with self._closed_by_failures():
-            assert self._http is not None, "nothing was sent"
-            response = self._http.getresponse()
-            content = response.read(ANSWER_BYTES_MAX)
-            if not response.isclosed() or response.will_close:
-                self.close()
-            return Answer(response.status, _fields(response, content), _retry_after_s(response))
+            return self._read(self._begin())
 
     def stream(self, target: str) -> Iterator[bytes] | Answer:
         """What comes, as it comes; an Answer if it is refused. The connection is used up by it."""
         with self._closed_by_failures():
             self.send("GET", target)
-            assert self._http is not None
-            response = self._http.getresponse()
+            assert self._socket is not None
+            response = self._begin()
             if response.status != http.client.OK:
-                content = response.read(ANSWER_BYTES_MAX)
-                self.close()
-                return Answer(response.status, _fields(response, content), _retry_after_s(response))
-            self._http.sock.settimeout(None)
+                return self._read(response)
+            self._socket.settimeout(None)
             return self._blocks(response)
 
+    def _begin(self) -> http.client.HTTPResponse:
+        assert self._reader is not None, "nothing was sent"
+        response = http.client.HTTPResponse(cast("socket.socket", self._reader))
+        response.begin()
+        return response
+
+    def _read(self, response: http.client.HTTPResponse) -> Answer:
+        content = response.read(ANSWER_BYTES_MAX)
+        if not response.isclosed() or response.will_close:
+            self.close()
+        return Answer(response.status, _fields(response, content), _retry_after_s(response))
+
     def _blocks(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
-        with self._closed_by_failures(), response:
+        with self._closed_by_failures():
             while block := response.read1(READ_BYTES):
                 yield block
             self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Otherwise requests without an answer will get none: the last answer may have said so."""
+        return self._socket is not None
+
     def interrupt(self) -> None:
         """From another thread: whoever reads from it gets an OSError, or the end."""
-        connection = self._http
-        if connection is not None and connection.sock is not None:
+        if (opened := self._socket) is not None:
             with contextlib.suppress(OSError):  # it is closed already
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                opened.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        connection, self._http = self._http, None
-        if connection is not None:
-            connection.close()
+        opened, self._socket = self._socket, None
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close_for_good()
+        if opened is not None:
+            opened.close()
 
     @contextlib.contextmanager
     def _closed_by_failures(self) -> Iterator[None]:

@@ -34,6 +34,9 @@ SEGMENT_MS: Final = 600_000
 _STAMPED_BY_BROKERS: Final = {"message.timestamp.type": "LogAppendTime"}
 """When something came is not for its sender to say: jobs expire by it."""
 
+STATE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of what is kept of a job: it names every file that was staged for it."""
+
 FILE_TOPICS: Final[Mapping[str, str]] = {"airports": AIRPORTS, "itineraries": ITINERARIES}
 """By the name of the file in addresses and states."""
 
@@ -43,7 +46,15 @@ PLANS: Final[Mapping[str, TopicPlan]] = {
         TopicPlan(ITINERARIES, PARTITIONS, _STAMPED_BY_BROKERS),
         TopicPlan(AIRPORTS, PARTITIONS, _STAMPED_BY_BROKERS),
         TopicPlan(REQUESTS, 1, _STAMPED_BY_BROKERS),
-        TopicPlan(JOBS, 1, {"cleanup.policy": "compact", "segment.ms": str(SEGMENT_MS)}),
+        TopicPlan(
+            JOBS,
+            1,
+            {
+                "cleanup.policy": "compact",
+                "segment.ms": str(SEGMENT_MS),
+                "max.message.bytes": str(STATE_BYTES_MAX),
+            },
+        ),
         TopicPlan(RESULTS, PARTITIONS),
         TopicPlan(
             HEARTBEATS,

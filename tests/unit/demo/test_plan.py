@@ -22,21 +22,24 @@ def test_the_map_comes_first_and_flights_only_when_it_is_live() -> None:
         "heatmap": ("cluster",),
         "cars": ("cluster",),
         "flights-data": ("map",),
-        "flights": ("flights-data",),
+        "flights-service": ("map",),
+        "flights": ("flights-data", "flights-service"),
     }
 
 
 def test_everybody_is_told_where_the_brokers_will_be() -> None:
     brokers = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
     assert ADDRESSES.bootstrap == brokers
-    for name in ("cars", "heatmap"):
+    for name in ("cars", "heatmap", "flights-service"):
         command = parts()[name].command
         assert command[command.index("--bootstrap") + 1] == brokers
 
 
 def test_all_that_is_written_is_in_the_folder() -> None:
-    for name, option in (("cluster", "--data"), ("heatmap", "--checkpoint"),
-                         ("flights-data", "--out"), ("flights", "--out")):  # fmt: skip
+    for name, option in (
+        ("cluster", "--data"), ("heatmap", "--checkpoint"), ("flights-data", "--out"),
+        ("flights-service", "--data"), ("flights", "--out"),
+    ):  # fmt: skip
         command = parts()[name].command
         assert command[command.index(option) + 1].startswith("/demo/")
 

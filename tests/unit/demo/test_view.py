@@ -11,7 +11,7 @@ from penstock.demo.figures import Broker, Event, Figures, Heat, Totals
 from penstock.demo.screen import PLAIN_S, PlainScreen
 from penstock.demo.view import Cars, View, flights_words, live_view, map_words, status_line
 
-NAMES = ("cluster", "heatmap", "cars", "flights-data", "flights")
+NAMES = ("cluster", "heatmap", "cars", "flights-data", "flights-service", "flights")
 FIGURES = Figures(
     answers=True,
     controller=1,
@@ -30,7 +30,8 @@ VIEW = View(
     url="http://127.0.0.1:8080",
     up_s=75.0,
     now_ms=10_000,
-    phases=dict.fromkeys(NAMES, Phase.RUNNING) | {"flights-data": Phase.WAITING, "flights": Phase.WAITING},
+    phases=dict.fromkeys(NAMES, Phase.RUNNING)
+    | dict.fromkeys(("flights-data", "flights-service", "flights"), Phase.WAITING),
     figures=FIGURES,
     cars=Cars(2_000, 1_200, 1_998.4),
     is_live=True,
@@ -85,6 +86,7 @@ def test_the_flights_job_from_waiting_to_its_answers() -> None:
     steps = [
         VIEW,
         replace(VIEW, phases=phases(flights_data=Phase.STARTING)),
+        replace(VIEW, phases=phases(flights_data=Phase.DONE, flights_service=Phase.STARTING)),
         replace(VIEW, phases=phases(flights_data=Phase.DONE, flights=Phase.STARTING)),
         replace(VIEW, phases=phases(flights_data=Phase.DONE, flights=Phase.DONE), flights=SUMMARY),
         replace(VIEW, phases=phases(flights_data=Phase.GIVEN_UP), reasons={"flights-data": "no space"}),
@@ -92,7 +94,8 @@ def test_the_flights_job_from_waiting_to_its_answers() -> None:
     assert [flights_words(step) for step in steps] == [
         "after the map is live",
         "20,000 itineraries are written",
-        "four queries about 20,000 itineraries run on Spark",
+        "Spark starts for the service",
+        "20,000 itineraries are sent to the service, four queries about them run",
         "20,000 itineraries in 7.0 s: q1 1,500, q2 2, q3 3, q4 4, average fare 341.26",
         "not answered: no space",
     ]
