@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { get, post } from "../src/lib/api";
+import { exchange, get, post } from "../src/lib/api";
 import { ApiError, Unreachable, needsToken } from "../src/lib/failure";
 import { token } from "../src/lib/token";
 
@@ -33,6 +33,44 @@ test("without a token there is no header for it", async () => {
   const fetch = answering(new Response("{}"));
   await get("/v1/x");
   expect(fetch.mock.calls[0]?.[1].headers).toEqual({ accept: "application/json" });
+});
+
+describe("an exchange", () => {
+  const options = (body: object) => ({
+    method: "PUT" as const,
+    body,
+    signal: new AbortController().signal,
+    timeoutMs: 1_000,
+  });
+
+  test("bytes go as they are, and a refusal is an answer", async () => {
+    const body = '{"status":"failure","message":"too fast","next":3}';
+    const fetch = answering(new Response(body, { status: 429, headers: { "retry-after": "2" } }));
+    const bytes = new TextEncoder().encode("a,b\n");
+    expect(await exchange("/v1/x", options(bytes))).toEqual({
+      status: 429,
+      told: { status: "failure", message: "too fast", next: 3 },
+      message: "too fast",
+      retryAfterMs: 2_000,
+    });
+    expect(fetch.mock.calls[0]?.[1].body).toBe(bytes);
+    expect(fetch.mock.calls[0]?.[1].headers).toMatchObject({ "content-type": "text/csv" });
+  });
+
+  test("a page of a proxy says little", async () => {
+    answering(new Response("<html>", { status: 502, statusText: "Bad Gateway" }));
+    expect(await exchange("/v1/x", options({ a: 1 }))).toEqual({
+      status: 502,
+      told: null,
+      message: "the gateway answered 502 Bad Gateway",
+      retryAfterMs: null,
+    });
+  });
+
+  test("no answer at all", async () => {
+    answering(new TypeError("network error"));
+    await expect(exchange("/v1/x", options({}))).rejects.toThrow(Unreachable);
+  });
 });
 
 test("an empty answer is nothing", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, compact, count, duration, plural, rate, words } from "../src/lib/format";
+import { ago, bytes, compact, count, duration, plural, rate, words } from "../src/lib/format";
 
 test("numbers", () => {
   expect(count(1234567)).toBe("1,234,567");
@@ -9,6 +9,17 @@ test("numbers", () => {
   expect(plural(1, "partition")).toBe("1 partition");
   expect(plural(2000, "partition")).toBe("2,000 partitions");
   expect(words("isr_shrunk")).toBe("isr shrunk");
+});
+
+test.each([
+  [0, "0 B"],
+  [1023, "1023 B"],
+  [1536, "1.5 KiB"],
+  [150 * 1024, "150 KiB"],
+  [3 * 1024 ** 3, "3.0 GiB"],
+  [2 ** 60, "1048576 TiB"],
+])("%d bytes", (value, text) => {
+  expect(bytes(value)).toBe(text);
 });
 
 describe("rate", () => {

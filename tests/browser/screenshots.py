@@ -2,7 +2,8 @@
 
     .venv/bin/python -m tests.browser.screenshots [--http http://127.0.0.1:8080] [--out docs/images]
 
-Best while `penstock demo` runs: the map is waited for until it has some heat.
+Best while `penstock demo` runs: the map is waited for until it has some heat, and the newest job of Flights
+until it is complete.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ PICTURES = (
     Picture("console-traffic-dark", "traffic", "dark"),
     Picture("console-cluster", "cluster"),
     Picture("console-topics", "topics"),
+    Picture("console-flights", "flights"),
 )
 
 
@@ -52,6 +54,8 @@ def take(chromium: Chromium, address: str, picture: Picture, folder: Path, *, pa
                 timeout=WAIT_MS_MAX * patience,
             )
             console.page.wait_for_function("() => window.__penstockMap.map.loaded()")
+        if picture.page == "flights":
+            show_fares(console, WAIT_MS_MAX * patience)
         console.page.wait_for_timeout(WATCHED_MS)
         console.page.mouse.move(0, 0)
         path = folder / f"{picture.name}.png"
@@ -61,6 +65,15 @@ def take(chromium: Chromium, address: str, picture: Picture, folder: Path, *, pa
         return path
     finally:
         console.close()
+
+
+def show_fares(console: Console, wait_ms: float) -> None:
+    """Of the newest job, when it is complete."""
+    console.find("jobs").get_by_role("rowheader").get_by_role("link").first.click()
+    expect(console.find("job-state")).to_have_attribute("data-state", "complete", timeout=wait_ms)
+    console.find("query-q4").check()
+    expect(console.find("chart-fares")).to_be_visible()
+    console.find("results").scroll_into_view_if_needed()
 
 
 def main() -> None:

@@ -39,6 +39,49 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   }
 }
 
+/** An answer of whatever status, for those who go on differently after each. */
+export interface Answer {
+  status: number;
+  /** Its JSON; null if it has none. */
+  told: unknown;
+  /** The gateway's own words about a failure, or what can be said without them. */
+  message: string;
+  retryAfterMs: number | null;
+}
+
+export interface ExchangeOptions {
+  method: "PUT" | "POST";
+  /** Bytes are sent as they are, anything else as JSON. */
+  body: Uint8Array<ArrayBuffer> | object;
+  signal: AbortSignal;
+  timeoutMs: number;
+}
+
+/** Like `request`, but a refusal is an answer; Unreachable if there is none. */
+export async function exchange(path: string, options: ExchangeOptions): Promise<Answer> {
+  const { method, body, signal, timeoutMs } = options;
+  const isBytes = body instanceof Uint8Array;
+  const type = isBytes ? "text/csv" : "application/json";
+  try {
+    const response = await fetch(path, {
+      method,
+      headers: { accept: "application/json", "content-type": type, ...authorization() },
+      body: isBytes ? body : JSON.stringify(body),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+    const text = await response.text();
+    const seconds = Number.parseFloat(response.headers.get("retry-after") ?? "");
+    return {
+      status: response.status,
+      told: jsonIn(text),
+      message: messageIn(text) ?? withoutWords(response),
+      retryAfterMs: seconds >= 0 ? seconds * 1000 : null,
+    };
+  } catch (error) {
+    throw translate(error, signal, timeoutMs);
+  }
+}
+
 /** The header that says who asks; streams send it too. */
 export function authorization(): Record<string, string> {
   return token.value === "" ? {} : { authorization: `Bearer ${token.value}` };
@@ -47,10 +90,7 @@ export function authorization(): Record<string, string> {
 /** The failure that a response tells of, with the gateway's own words where it has some. */
 export async function failureOf(response: Response): Promise<ApiError> {
   const text = await response.text();
-  return new ApiError(
-    response.status,
-    messageIn(text) ?? `the gateway answered ${response.status} ${response.statusText}`.trim(),
-  );
+  return new ApiError(response.status, messageIn(text) ?? withoutWords(response));
 }
 
 async function answer<T>(response: Response): Promise<T> {
@@ -73,14 +113,22 @@ function translate(error: unknown, signal: AbortSignal | undefined, timeoutMs: n
   return new Unreachable("the gateway can not be reached");
 }
 
+function withoutWords(response: Response): string {
+  return `the gateway answered ${response.status} ${response.statusText}`.trim();
+}
+
 function messageIn(text: string): string | null {
-  try {
-    const told: unknown = JSON.parse(text);
-    if (typeof told === "object" && told !== null && "message" in told && typeof told.message === "string") {
-      return told.message;
-    }
-  } catch {
-    // A proxy's page, perhaps; its status says enough.
+  const told = jsonIn(text);
+  if (typeof told === "object" && told !== null && "message" in told && typeof told.message === "string") {
+    return told.message;
   }
   return null;
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // a proxy's page, perhaps; its status says enough
+  }
 }

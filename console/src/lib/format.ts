@@ -15,6 +15,15 @@ export function compact(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : short.format(value);
 }
 
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** 1536 is "1.5 KiB". */
+export function bytes(value: number): string {
+  let [shown, unit] = [Math.max(0, value), 0];
+  while (shown >= 1024 && unit < BYTE_UNITS.length - 1) [shown, unit] = [shown / 1024, unit + 1];
+  return `${unit === 0 || shown >= 100 ? Math.round(shown) : shown.toFixed(1)} ${BYTE_UNITS[unit]}`;
+}
+
 /** Of messages in a second: small rates keep a digit behind the point. */
 export function rate(perSecond: number | null): string {
   if (perSecond === null) return "–";

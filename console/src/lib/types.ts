@@ -11,12 +11,15 @@ export interface Broker {
   roles: string[];
 }
 
-/** A dedicated controller, or a service such as the gateway or the supervisor. */
+/** A dedicated controller, or a service such as the gateway, the supervisor or Flights. */
 export interface OtherNode {
   id: number | string;
   pid: number | null;
+  /** As of a broker; `late` is one whose heartbeat is overdue. */
   state: string;
   roles: string[];
+  /** When it was last heard of, of services that tell. */
+  heartbeat_ms?: number;
 }
 
 export interface Partition {

@@ -33,10 +33,10 @@ export function StateBadge({ state }: { state: string }) {
         paused
       </Badge>
     );
-  if (state === "starting")
+  if (state === "starting" || state === "late")
     return (
       <Badge tone="warn" icon="clock">
-        starting
+        {state}
       </Badge>
     );
   return <Badge tone="bad">{state}</Badge>;

@@ -31,6 +31,8 @@ const DRAWINGS = {
   plug: "M9 3v5m6-5v5M6 8h12v3a6 6 0 0 1-12 0zm6 9v4",
   search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zm5-2l4 4",
   plus: "M12 5v14M5 12h14",
+  file: "M6 3h8l4 4v14H6zM14 3v4h4",
+  download: "M12 4v11m-5-5l5 5 5-5M5 20h14",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
 } as const;
 

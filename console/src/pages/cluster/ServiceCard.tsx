@@ -1,6 +1,8 @@
-// The gateway, the supervisor, dedicated controllers: processes that hold no partitions.
+// The gateway, the supervisor, the Flights service, dedicated controllers: processes that hold no partitions.
 
+import { now } from "../../lib/clock";
 import { isLocal } from "../../lib/console_info";
+import { ago } from "../../lib/format";
 import type { OtherNode } from "../../lib/types";
 import { Badge, StateBadge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
@@ -14,7 +16,10 @@ export function ServiceCard({ node, isController }: { node: OtherNode; isControl
       <h2>{name}</h2>
       {isController && <Badge icon="crown">active controller</Badge>}
       <StateBadge state={node.state} />
-      <span class="muted service-pid">{node.pid !== null && `pid ${node.pid}`}</span>
+      <span class="muted service-pid">
+        {node.pid !== null && <span>pid {node.pid}</span>}
+        <Heartbeat node={node} />
+      </span>
       {isLocal() && typeof id === "number" && (
         <NodeButtons id={id} state={node.state} isDown={node.pid === null} />
       )}
@@ -24,7 +29,7 @@ export function ServiceCard({ node, isController }: { node: OtherNode; isControl
           small
           icon="bolt"
           data-testid={`kill-${id}`}
-          disabled={node.pid === null}
+          disabled={node.pid === null || node.state === "down"}
           onClick={() => void killService(id)}
         >
           Kill
@@ -32,6 +37,12 @@ export function ServiceCard({ node, isController }: { node: OtherNode; isControl
       )}
     </article>
   );
+}
+
+/** Since when a service was not heard of; nothing of those that do not tell. */
+function Heartbeat({ node }: { node: OtherNode }) {
+  if (node.heartbeat_ms === undefined) return null;
+  return <span data-testid={`heartbeat-${node.id}`}>heard {ago(node.heartbeat_ms, now.value)}</span>;
 }
 
 function NodeButtons({ id, state, isDown }: { id: number; state: string; isDown: boolean }) {

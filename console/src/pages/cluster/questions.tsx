@@ -68,7 +68,9 @@ export function killService(name: string): Promise<void> {
       ? "This page loses its connection until the supervisor has started it again."
       : name === "supervisor"
         ? "The active controller starts a new one, which adopts the nodes that run."
-        : "The supervisor starts it again.";
+        : name === "flights"
+          ? "It is started again and goes on behind the last transaction: results stay exact."
+          : "The supervisor starts it again.";
   return ask(
     name,
     "KILL",

@@ -1,29 +1,11 @@
-// The place of the flights optimiser.
+// Flights: all jobs at `#/flights`, one at `#/flights/JOB`.
 
-import { href } from "../../lib/router";
 import type { PageProps } from "../../ui/LazyPage";
-import { Card, Page } from "../../ui/Page";
-import { Empty } from "../../ui/states";
+import { JobList } from "./JobList";
+import { JobPage } from "./JobPage";
+import "./flights.css";
 
-export function FlightsPage(_: PageProps) {
-  return (
-    <Page
-      name="flights"
-      title="Flights"
-      lead="Four questions about millions of itineraries, answered while they are uploaded."
-    >
-      <Card>
-        <Empty title="Jobs will appear here" icon="flights">
-          <p>
-            This page will show flights jobs: what is uploaded, how far Spark is, and the results of the four
-            queries as they arrive. Until then, the same queries run from the command line on files of your
-            own.
-          </p>
-          <p>
-            <a href={href("traffic")}>Meanwhile, watch the traffic</a>
-          </p>
-        </Empty>
-      </Card>
-    </Page>
-  );
+export function FlightsPage({ path }: PageProps) {
+  const [job] = path;
+  return job === undefined ? <JobList /> : <JobPage key={job} id={job} />;
 }

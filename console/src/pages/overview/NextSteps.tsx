@@ -33,6 +33,12 @@ export function NextSteps() {
         text="Create and configure them, browse messages, write some."
       />
       <Step
+        to="flights"
+        icon="flights"
+        title="Ask about flights"
+        text="Upload itineraries; Spark answers four questions while they arrive."
+      />
+      <Step
         to="groups"
         icon="groups"
         title="See who keeps up"

@@ -1,7 +1,8 @@
+import { now } from "../../lib/clock";
 import { loads } from "../../lib/cluster";
-import { count } from "../../lib/format";
+import { ago, count } from "../../lib/format";
 import { href } from "../../lib/router";
-import type { ClusterState } from "../../lib/types";
+import type { ClusterState, OtherNode } from "../../lib/types";
 import { Badge, StateBadge } from "../../ui/Badge";
 import { Card } from "../../ui/Page";
 
@@ -27,13 +28,19 @@ export function WhatRuns({ state }: { state: ClusterState }) {
               <strong>{typeof node.id === "number" ? `Node ${node.id}` : titled(node.id)}</strong>
               {node.id === state.controller && <Badge icon="crown">controller</Badge>}
             </span>
-            <span class="muted process-note">{node.pid === null ? "no process" : `process ${node.pid}`}</span>
+            <span class="muted process-note">{noteOf(node)}</span>
             <StateBadge state={node.state} />
           </li>
         ))}
       </ul>
     </Card>
   );
+}
+
+/** Of a service that tells, when it was last heard of counts for more than its number. */
+function noteOf({ pid, state, heartbeat_ms }: OtherNode): string {
+  if (heartbeat_ms !== undefined && state !== "running") return `heard ${ago(heartbeat_ms, now.value)}`;
+  return pid === null ? "no process" : `process ${pid}`;
 }
 
 function titled(name: string): string {

@@ -9,6 +9,9 @@ export function problemsOf(state: ClusterState): string[] {
   const problems = state.brokers
     .filter((broker) => broker.state !== "running")
     .map((broker) => `Broker ${broker.id} is ${broker.state}.`);
+  for (const node of state.nodes ?? [])
+    if (node.heartbeat_ms !== undefined && (node.state === "late" || node.state === "down"))
+      problems.push(`The ${node.id} service is ${node.state === "late" ? "late with its heartbeat" : "down"}.`);
   if (state.controller === null)
     problems.push("There is no active controller: topics can not be created or changed now.");
   if (health.leaderless > 0)

@@ -7,7 +7,8 @@ import { navigate } from "../../lib/router";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
-import { Problem, TextArea } from "./forms";
+import { Problem } from "../../ui/Problem";
+import { TextArea } from "./forms";
 import { parseSettings } from "./config";
 
 export function CreateTopic({ onClose }: { onClose: () => void }) {

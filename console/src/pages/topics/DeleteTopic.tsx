@@ -7,7 +7,7 @@ import { navigate } from "../../lib/router";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
-import { Problem } from "./forms";
+import { Problem } from "../../ui/Problem";
 import { topicPath } from "./message_log";
 
 /** Deleting takes all messages along, so its name has to be typed: one click is too easily done. */

@@ -6,8 +6,9 @@ import { Button } from "../../ui/Button";
 import { Field } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { Card } from "../../ui/Page";
+import { Problem } from "../../ui/Problem";
 import type { TopicDetails } from "./TopicDetail";
-import { Problem, TextArea } from "./forms";
+import { TextArea } from "./forms";
 import { produce, type Stored } from "./writing";
 
 export function Produce({ topic, onStored }: { topic: TopicDetails; onStored: () => void }) {

@@ -7,9 +7,9 @@ import { notify } from "../../lib/notices";
 import { Badge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Page";
+import { Problem } from "../../ui/Problem";
 import { Table } from "../../ui/Table";
 import type { TopicDetails } from "./TopicDetail";
-import { Problem } from "./forms";
 import { topicPath } from "./message_log";
 import { humanValue, isOwn, sortSettings, type NamedSetting } from "./config";
 
