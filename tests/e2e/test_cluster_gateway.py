@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ def services(cluster: SupervisedCluster) -> dict[str, Any]:
 def test_it_tells_of_the_cluster_and_of_itself(cluster: SupervisedCluster) -> None:
     assert cluster.wait_ready().endswith(f"http={cluster.http}")
     told = services(cluster)
+    assert abs(told["gateway"].pop("heartbeat_ms") / 1000 - time.time()) < 60
     assert told["gateway"] == {
         "id": "gateway", "pid": gateway_pid(cluster), "state": "running", "roles": ["gateway"],
     }  # fmt: skip

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker import node_status
 from penstock.broker.node_status import is_alive, process_state, write_json
 from penstock.supervisor.folder import STOPPING, ClusterFolder
-from penstock.supervisor.services import GATEWAY
+from penstock.supervisor.services import FLIGHTS, GATEWAY
 from tests.support.broker import SOURCE, BrokerProcess
 from tests.support.ports import free_ports
 from tests.support.wait import wait_until
@@ -44,8 +44,10 @@ class SupervisedCluster(BrokerProcess):
         controllers: int | None = None,
         module: str = "penstock",
         with_gateway: bool = False,
+        modules: Path | None = None,
     ) -> None:
-        """`module`: tests.support.fake_penstock_up runs nodes that only look like nodes."""
+        """`module`: tests.support.fake_penstock_up runs nodes that only look like nodes. `modules`: a folder
+        in which all processes look for modules first."""
         counts = ["--brokers", str(brokers)]
         counts += [] if controllers is None else ["--controllers", str(controllers)]
         super().__init__(
@@ -53,7 +55,7 @@ class SupervisedCluster(BrokerProcess):
             *counts,
             *options,
             port=free_ports(brokers + SPARE_PORTS),
-            environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"},
+            environment={"PYTHONPATH": os.pathsep.join(map(str, filter(None, (modules, SOURCE, ROOT))))},
             with_gateway=with_gateway,
         )
         self.bootstrap = ",".join(f"127.0.0.1:{self.port + index}" for index in range(brokers))
@@ -126,7 +128,8 @@ class SupervisedCluster(BrokerProcess):
             told = json.loads((self.data / "supervisor.json").read_text())
             write_json(self.data / "supervisor.json", told | {"state": STOPPING})
             end(status.pid, status.process_started)
-        for folder in [*map(self.folder.node, self.node_ids), self.folder.service(GATEWAY)]:
+        services = map(self.folder.service, (GATEWAY, FLIGHTS))
+        for folder in [*map(self.folder.node, self.node_ids), *services]:
             serving = node_status.read(folder.data)
             pid = serving.pid if serving is not None else folder.read_pid()
             state = process_state(pid) if pid is not None else None

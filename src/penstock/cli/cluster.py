@@ -6,6 +6,7 @@ from the admin endpoint, and is unknown when there is none, or when it belongs t
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,8 +56,11 @@ def status(
     ]
     print_table(["BROKER", "ADDRESS", "STATE", "PID", "ROLES"], brokers)
     if seen.get("nodes"):
-        others = [[str(node["id"]), node["state"], node["pid"], roles_of(node)] for node in seen["nodes"]]
-        print_table(["NODE", "STATE", "PID", "ROLES"], others)
+        others = [
+            [str(node["id"]), node["state"], node["pid"], roles_of(node), heartbeat_of(node)]
+            for node in seen["nodes"]
+        ]
+        print_table(["NODE", "STATE", "PID", "ROLES", "HEARTBEAT"], others)
     shown = [topic for topic in seen["topics"] if everything or not topic["name"].startswith(INTERNAL_PREFIX)]
     if shown:
         print_table(["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "END"], rows_of(shown))
@@ -70,6 +74,13 @@ cluster.command()(trace)
 
 def roles_of(node: dict[str, Any]) -> str | None:
     return "+".join(node["roles"] or []) or None
+
+
+def heartbeat_of(node: dict[str, Any]) -> str | None:
+    """How old its last one is, of a service that sends some."""
+    if node.get("heartbeat_ms") is None:
+        return None
+    return f"{max(0.0, time.time() - node['heartbeat_ms'] / 1000):.1f} s ago"
 
 
 def rows_of(topics: list[dict[str, Any]]) -> list[list[Cell]]:

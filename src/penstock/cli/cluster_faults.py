@@ -23,7 +23,8 @@ from penstock.cli.output import CommandFailed
 
 LEADER = "leader:"
 CONTROLLER = "controller"
-SERVICES = ("supervisor", "gateway", "flights")
+FLIGHTS = "flights"
+SERVICES = ("supervisor", "gateway", FLIGHTS)
 
 
 def check_target(target: str) -> str:
@@ -47,17 +48,33 @@ def kill(
     endpoint: Http = HTTP,
 ) -> None:
     """Send a signal to a node of a cluster on this machine; what ends is started again by the supervisor."""
-    require_local(endpoint)
     told = ask(endpoint, "/v1/cluster")
     node = find_node(told, target)
+    if node["id"] == FLIGHTS and "host" in node:
+        require_this_machine(node["host"])
+    else:
+        require_local(endpoint)
     if node["pid"] is None:
         raise CommandFailed(f"{name_of(node)} is down: it has no process")
-    send(node["pid"], signals.Signals[f"SIG{signal}"], name_of(node))
+    send(node["pid"], signals.Signals[f"SIG{signal}"], name_of(node), marked(node))
     print(f"sent SIG{signal} to {name_of(node)}, process {node['pid']}")
 
 
 def name_of(node: dict[str, Any]) -> str:
-    return f"node {node['id']}" if isinstance(node["id"], int) else f"the {node['id']}"
+    if isinstance(node["id"], int):
+        return f"node {node['id']}"
+    return "the Flights service" if node["id"] == FLIGHTS else f"the {node['id']}"
+
+
+def marked(node: dict[str, Any]) -> bytes:
+    """What is in the command line of its process, so that a pid of old is not taken for it."""
+    return FLIGHTS.encode() if node["id"] == FLIGHTS else b"penstock"
+
+
+def require_this_machine(host: str) -> None:
+    """Of a process that tells itself where it runs, in its heartbeats."""
+    if host != socket.gethostname():
+        raise CommandFailed(f"it runs on {host}, and signals can be sent on this machine alone")
 
 
 def require_local(endpoint: str) -> None:
@@ -106,9 +123,9 @@ def leader_of(told: dict[str, Any], topic: str) -> int:
     return leader
 
 
-def send(pid: int, number: signals.Signals, name: str) -> None:
+def send(pid: int, number: signals.Signals, name: str, mark: bytes = b"penstock") -> None:
     command = Path(f"/proc/{pid}/cmdline")
-    if command.exists() and b"penstock" not in command.read_bytes():
+    if command.exists() and mark not in command.read_bytes():
         raise CommandFailed(f"process {pid} is not {name}: the endpoint is behind, or on another machine")
     try:
         os.kill(pid, number)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli import flights_jobs, flights_serve
 from penstock.cli.output import CommandFailed, counted, errors_on_terminal, print_json
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ TITLES = {
 }
 
 flights = typer.Typer(name="flights", help="The Flights optimizer on Spark.", no_args_is_help=True)
+flights_jobs.register(flights)
+flights_serve.register(flights)
 
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="The folder to write to.")]
 

@@ -69,6 +69,9 @@ def up(
         Path | None,
         typer.Option(metavar="FILE", help="Who may use the gateway: lines `read|write|admin TOKEN`."),
     ] = None,
+    flights: Annotated[
+        bool, typer.Option("--flights", help="Also run the Flights service; needs penstock[spark].")
+    ] = False,
     adopt: Annotated[bool, typer.Option("--adopt", hidden=True)] = False,
 ) -> None:
     """Run Penstock in the foreground until SIGINT or SIGTERM."""
@@ -96,11 +99,10 @@ def up(
             print_ready,
             has_gateway=not no_gateway,
             token_file=http_token_file,
+            flights=flights,
         )
-    elif no_gateway:
-        run(settings)
     else:
-        run_with_gateway(settings, http_token_file)
+        run_one(settings, has_gateway=not no_gateway, token_file=http_token_file, flights=flights)
 
 
 def parse_host(text: str) -> str:
@@ -122,19 +124,26 @@ def broker(
     run(read_node_file(config))
 
 
-def run_with_gateway(settings: dict[str, Any], token_file: Path | None) -> None:
-    """One node and its gateway, which has the HTTP port and asks the node at another one."""
+def run_one(settings: dict[str, Any], *, has_gateway: bool, token_file: Path | None, flights: bool) -> None:
+    """One node and what runs beside it: the gateway, which has the HTTP port and asks the node at another
+    one, and the Flights service."""
     config = NodeConfig(**settings)
-    if config.http_port is None:
-        run(settings)
-        return
-    from penstock.cli.gateway_child import gateway_beside
+    beside: Beside | None = None
+    if has_gateway and config.http_port is not None:
+        from penstock.cli.gateway_child import gateway_beside
 
-    tokens = ("--http-token-file", str(token_file)) if token_file is not None else ()
-    # Without tokens it is for this machine only, wherever Kafka clients may come from.
-    host = config.host if token_file is not None else LOOPBACK
-    beside = partial(gateway_beside, host=host, http_port=config.http_port, options=tokens)
-    run({**settings, "http_host": LOOPBACK, "http_port": 0}, beside)
+        tokens = ("--http-token-file", str(token_file)) if token_file is not None else ()
+        # Without tokens it is for this machine only, wherever Kafka clients may come from.
+        host = config.host if token_file is not None else LOOPBACK
+        beside = partial(gateway_beside, host=host, http_port=config.http_port, options=tokens)
+        settings = {**settings, "http_host": LOOPBACK, "http_port": 0}
+    if flights:
+        if config.http_port is None:
+            raise typer.BadParameter("one node runs it with --http-port only", param_hint="--flights")
+        from penstock.cli.flights_child import flights_beside
+
+        beside = partial(flights_beside, data=config.data / "flights", beside=beside)
+    run(settings, beside)
 
 
 def run(settings: dict[str, Any], beside: "Beside | None" = None) -> None:

@@ -37,6 +37,7 @@ def run(
     *,
     has_gateway: bool,
     token_file: Path | None,
+    flights: bool,
 ) -> None:
     """`settings` are those of a node by the names of NodeConfig, from `config` and options."""
     from penstock.supervisor.layout import Wanted
@@ -54,6 +55,7 @@ def run(
         http_port=settings.get("http_port", default.http_port),
         has_gateway=has_gateway,
         token_file=token_file,
+        flights=flights,
         shared=shared_table(config, settings),
     )
     with errors_as_lines():

@@ -13,6 +13,8 @@ OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.js
 OPEN_FOLDER: Final = "/console/"
 """Where the files of the console are."""
 ADMIN_PATHS: Final = frozenset({"/v1/cluster/kill"})
+JOBS_FOLDER: Final = "/v1/flights/jobs/"
+"""What is deleted there is a client's own, and whoever writes may do so."""
 READING_POSTS: Final = frozenset({"/consumer/register"})
 
 
@@ -76,6 +78,8 @@ def needed(kind: str, method: str, path: str) -> Level:
         return Level.OPEN
     if kind == "websocket":
         return Level.WRITE if path.endswith("/produce") else Level.READ
+    if path.startswith(JOBS_FOLDER) and method == "DELETE":
+        return Level.WRITE
     if path in ADMIN_PATHS or method in ("DELETE", "PATCH"):
         return Level.ADMIN
     if method in ("GET", "HEAD") or path in READING_POSTS:

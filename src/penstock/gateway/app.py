@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from penstock import __version__
 from penstock.gateway import docs_page, errors
 from penstock.gateway.console.install import install as install_console
+from penstock.gateway.flights.install import install as install_flights
 from penstock.gateway.queue.routes import router as queue_router
 from penstock.gateway.queue.topic_queue import TopicQueue
 from penstock.gateway.routes.install import install
@@ -43,6 +44,7 @@ def create_app(settings: GatewaySettings, kafka: Kafka) -> FastAPI:
             yield
         finally:
             await app.state.traffic.close()
+            await app.state.flights.close()
             await queue.close()
             await kafka.close()
 
@@ -58,6 +60,7 @@ def create_app(settings: GatewaySettings, kafka: Kafka) -> FastAPI:
     app.include_router(queue_router)
     install(app, kafka)
     install_traffic(app, settings, kafka)
+    install_flights(app, settings, kafka)
     install_console(app)
     docs_page.install(app, DESCRIPTION)
     return app

@@ -16,6 +16,7 @@ import uvloop
 
 from penstock.gateway.access import read_tokens
 from penstock.gateway.app import create_app
+from penstock.gateway.flights.hot_uploads import HotUploads
 from penstock.gateway.kafka.clients import Kafka
 from penstock.gateway.protocol import GatewayProtocol
 from penstock.gateway.queue.hot_paths import HotPaths
@@ -103,7 +104,8 @@ def uvicorn_config(settings: GatewaySettings, app: FastAPI) -> uvicorn.Config:
 def guarded(app: FastAPI, settings: GatewaySettings) -> App:
     """The application behind everything that a request has to pass."""
     tokens = read_tokens(settings.http_token_file) if settings.http_token_file is not None else None
-    return Guard(HotPaths(app, app.state.gateway.queue), settings, tokens)
+    hot = HotUploads(HotPaths(app, app.state.gateway.queue), app.state.flights)
+    return Guard(hot, settings, tokens)
 
 
 def drop_deaf_clients(listening: socket.socket, seconds: float) -> None:

@@ -71,6 +71,15 @@ class GatewayLimits:
     traffic_cells_max: int = 200_000
     """Of the heat map, in all windows that are kept."""
 
+    flights_jobs_max: int = 10_000
+    """Flights jobs that are remembered; over it, those that are done and oldest are forgotten."""
+    flights_bodies_bytes_max: int = 64 * MIB
+    """Of chunks that are being read or written at once; over it, requests are answered with 429."""
+    flights_job_behind_bytes_max: int = 1024 * MIB
+    """Of one job, written and not yet taken by the service; over it, chunks are answered with 429."""
+    flights_behind_bytes_max: int = 4096 * MIB
+    """Of all jobs together."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:

@@ -13,6 +13,7 @@
       log               what it said on stdout and stderr; log.1 is the one before
       data/             its own data folder
     gateway/            the same for the gateway, without settings
+    flights/            the same for the Flights service, if it was asked for
 
 The folder of a node whose broker was decommissioned stays, and is nobody's business any more.
 """
@@ -50,6 +51,8 @@ class SupervisorStatus:
     http_port: int | None
     http: str | None
     gateway: GatewayOptions | None = None
+    flights: bool = False
+    """Whether it runs the Flights service."""
 
     @property
     def is_alive(self) -> bool:
@@ -165,6 +168,7 @@ class ClusterFolder:
                 None if port is None else int(port),
                 None if http is None else str(http),
                 None if gateway is None else GatewayOptions.from_json(gateway),
+                bool(told.get("flights")),
             )
         except (KeyError, TypeError, ValueError):
             return None
@@ -177,9 +181,10 @@ class ClusterFolder:
         http_port: int | None,
         http: str | None,
         gateway: GatewayOptions | None,
+        flights: bool = False,
     ) -> None:
         """Say that this process is the supervisor."""
         own = process_state(os.getpid())
         assert own is not None, "this process lives"
-        status = SupervisorStatus(os.getpid(), own.started, state, host, http_port, http, gateway)
+        status = SupervisorStatus(os.getpid(), own.started, state, host, http_port, http, gateway, flights)
         write_json(self.path / SUPERVISOR, asdict(status))

@@ -1,7 +1,7 @@
 """A node or a service as a process: a child of this supervisor, or one that an earlier supervisor started.
 
 They outlive their supervisor. So they have a session of their own, and write to a file and not to a pipe that
-would end with it; whether one serves is seen from its `node.json`.
+would end with it; whether one serves is seen from its `node.json`, or from the line `ready` in its log.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOG_BYTES_MAX: Final = 10 * 1024 * 1024
 TAIL_BYTES: Final = 4_096
+READY: Final = b"ready"
 COMPLAINT: Final = "penstock: "
 """How the last line of a command begins that says why it failed."""
 
@@ -40,10 +41,19 @@ class Ending(NamedTuple):
         return self.code is not None and self.code > 0
 
 
+def label_of(name: Name) -> str:
+    if isinstance(name, int):
+        return f"node {name}"
+    return "the Flights service" if name == "flights" else f"the {name}"
+
+
 class SupervisedProcess:
-    def __init__(self, name: Name, folder: NodeFolder, command: Sequence[str]) -> None:
+    def __init__(
+        self, name: Name, folder: NodeFolder, command: Sequence[str], *, prints_ready: bool = False
+    ) -> None:
+        """`prints_ready`: it does not write a `node.json`, and says on stdout that it serves."""
         self.name = name
-        self.label = f"node {name}" if isinstance(name, int) else f"the {name}"
+        self.label = label_of(name)
         self.pid: int | None = None
         self.http: str | None = None
         """Its admin endpoint, once it serves."""
@@ -52,6 +62,7 @@ class SupervisedProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self._process_started = 0
         self._log_start = 0
+        self._prints_ready = prints_ready
 
     def adopt(self) -> bool:
         """Take over a process that runs for this node already, whoever started it."""
@@ -89,6 +100,8 @@ class SupervisedProcess:
         return process_state(self.pid) if self.pid is not None else None
 
     def is_ready(self) -> bool:
+        if self._prints_ready:
+            return self._has_printed_ready()
         status = node_status.read(self._folder.data)
         if status is None or status.pid != self.pid:
             return False
@@ -122,6 +135,13 @@ class SupervisedProcess:
         elif self.pid is not None and node_status.is_alive(self.pid, self._process_started):
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def _has_printed_ready(self) -> bool:
+        if self._child is None:
+            return True  # where its part of the log begins was known to who started it
+        with self._folder.log.open("rb") as output:
+            output.seek(self._log_start)
+            return any(line.startswith(READY) for line in output)
 
     def _describe(self, code: int) -> str:
         if code < 0:

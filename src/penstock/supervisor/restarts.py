@@ -42,6 +42,7 @@ class BackOff:
 class _Watched:
     phase: Phase
     since: float
+    back_off: BackOff
     ends: int = 0
     """In a row, without having been well in between."""
     start_at: float = 0.0
@@ -52,7 +53,7 @@ class Restarts:
 
     def __init__(self, names: Iterable[Name], now: float, back_off: BackOff | None = None) -> None:
         self._back_off = back_off or BackOff()
-        self._nodes = {name: _Watched(Phase.DOWN, now, start_at=now) for name in names}
+        self._nodes = {name: _Watched(Phase.DOWN, now, self._back_off, start_at=now) for name in names}
 
     def phase(self, name: Name) -> Phase:
         return self._nodes[name].phase
@@ -76,14 +77,14 @@ class Restarts:
     def ended(self, name: Name, now: float) -> float:
         """How long until it is started again."""
         node = self._nodes[name]
-        was_well = node.phase is Phase.RUNNING and now - node.since >= self._back_off.settled_s
+        was_well = node.phase is Phase.RUNNING and now - node.since >= node.back_off.settled_s
         node.ends = 1 if was_well else node.ends + 1
-        delay = self._back_off.delay(node.ends)
+        delay = node.back_off.delay(node.ends)
         node.phase, node.since, node.start_at = Phase.DOWN, now, now + delay
         return delay
 
-    def add(self, name: Name, now: float) -> None:
-        self._nodes[name] = _Watched(Phase.DOWN, now, start_at=now)
+    def add(self, name: Name, now: float, back_off: BackOff | None = None) -> None:
+        self._nodes[name] = _Watched(Phase.DOWN, now, back_off or self._back_off, start_at=now)
 
     def forget(self, name: Name) -> None:
         """It is not to be started any more."""

@@ -1,7 +1,8 @@
-"""What runs beside the nodes of a local cluster: the gateway.
+"""What runs beside the nodes of a local cluster: the gateway, and the Flights service if it is asked for.
 
-A service has a folder like a node's. It keeps nothing there but its log and who it is; all it knows is in the
-cluster.
+A service has a folder like a node's, with its log and who it is. The gateway keeps nothing else there, as all
+it knows is in the cluster; the Flights service stages files of jobs in it. Nobody waits for that one: Spark
+takes long to start, and a cluster without it is a cluster all the same.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.listening import format_address
 from penstock.supervisor.layout import LOOPBACK
+from penstock.supervisor.restarts import BackOff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from penstock.supervisor.layout import ClusterLayout
 
 GATEWAY: Final = "gateway"
+FLIGHTS: Final = "flights"
+NOT_WAITED_FOR: Final = frozenset({FLIGHTS})
+FLIGHTS_BACK_OFF: Final = BackOff(first_s=1.0, max_s=60.0, settled_s=30.0)
+"""Each attempt to start Spark takes a core for ten seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +52,22 @@ class GatewayOptions:
         )
 
 
+def addresses(layout: ClusterLayout) -> str:
+    """Of the brokers, from this machine."""
+    return ",".join(format_address(LOOPBACK.get(node.host, node.host), node.port) for node in layout.brokers)
+
+
+def flights_command(folder: ClusterFolder, layout: ClusterLayout) -> list[str]:
+    """The driver itself: what restarts it is the supervisor."""
+    command = [sys.executable, "-m", "penstock", "flights", "serve", "--driver"]
+    return [*command, "--bootstrap", addresses(layout), "--data", str(folder.service(FLIGHTS).data)]
+
+
 def gateway_command(
     options: GatewayOptions, folder: ClusterFolder, layout: ClusterLayout, admin_url: str
 ) -> list[str]:
-    kafka = ",".join(format_address(LOOPBACK.get(node.host, node.host), node.port) for node in layout.brokers)
-    command = [sys.executable, "-m", "penstock", "gateway", "--bootstrap", kafka, "--admin-url", admin_url]
+    command = [sys.executable, "-m", "penstock", "gateway", "--bootstrap", addresses(layout)]
+    command += ["--admin-url", admin_url]
     command += ["--host", options.host, "--http-port", str(options.port)]
     command += ["--status-folder", str(folder.service(GATEWAY).data)]
     if options.token_file is not None:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.broker import node_status
 from penstock.supervisor.errors import SupervisorError
@@ -44,8 +44,15 @@ class ClusterOptions:
     has_gateway: bool = False
     """Then the port is the gateway's, and the supervisor itself listens on another one."""
     token_file: Path | None = None
+    flights: bool = False
+    """Whether the Flights service runs beside it."""
     shared: Mapping[str, Any] = field(default_factory=dict)
     """What all nodes are told, by the keys of a node's file."""
+
+
+class Services(NamedTuple):
+    gateway: GatewayOptions | None
+    flights: bool
 
 
 def run_cluster(options: ClusterOptions, on_ready: OnReady, command: Sequence[str] = NODE_COMMAND) -> None:
@@ -57,7 +64,8 @@ def run_cluster(options: ClusterOptions, on_ready: OnReady, command: Sequence[st
         folder.write_layout(layout)
         write_node_files(folder, layout, options.shared)
         http, gateway = decide_addresses(layout, options)
-        asyncio.run(supervise(folder, layout, http, gateway, command, on_ready, is_successor=False))
+        services = Services(gateway, options.flights)
+        asyncio.run(supervise(folder, layout, http, services, command, on_ready, is_successor=False))
     finally:
         folder.release()
 
@@ -73,7 +81,8 @@ def run_successor(data: Path, on_ready: OnReady, command: Sequence[str] = NODE_C
         if layout is None or before is None:
             raise SupervisorError(f"{folder.path} tells of no supervisor to take over from")
         http = HttpAddress(host=before.host, port=before.http_port)
-        asyncio.run(supervise(folder, layout, http, before.gateway, command, on_ready, is_successor=True))
+        services = Services(before.gateway, before.flights)
+        asyncio.run(supervise(folder, layout, http, services, command, on_ready, is_successor=True))
     finally:
         folder.release()
 
@@ -82,7 +91,7 @@ async def supervise(
     folder: ClusterFolder,
     layout: ClusterLayout,
     http: HttpAddress,
-    gateway: GatewayOptions | None,
+    services: Services,
     command: Sequence[str],
     on_ready: OnReady,
     *,
@@ -91,7 +100,15 @@ async def supervise(
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
-    supervisor = Supervisor(folder, layout, http, command, gateway=gateway, is_successor=is_successor)
+    supervisor = Supervisor(
+        folder,
+        layout,
+        http,
+        command,
+        gateway=services.gateway,
+        flights=services.flights,
+        is_successor=is_successor,
+    )
     await supervisor.run(on_ready)
 
 

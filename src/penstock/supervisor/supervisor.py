@@ -25,7 +25,15 @@ from penstock.supervisor.journal import Journal
 from penstock.supervisor.polling import Poller
 from penstock.supervisor.processes import Ending, SupervisedProcess
 from penstock.supervisor.restarts import Phase, Restarts
-from penstock.supervisor.services import GATEWAY, GatewayOptions, gateway_command
+from penstock.supervisor.services import (
+    FLIGHTS,
+    FLIGHTS_BACK_OFF,
+    GATEWAY,
+    NOT_WAITED_FOR,
+    GatewayOptions,
+    flights_command,
+    gateway_command,
+)
 from penstock.supervisor.view import PAUSED, Cursor, Seen, cluster_status, merged_log
 
 if TYPE_CHECKING:
@@ -64,6 +72,7 @@ class Supervisor:
         command: Sequence[str],
         *,
         gateway: GatewayOptions | None = None,
+        flights: bool = False,
         is_successor: bool = False,
     ) -> None:
         """`command` runs a node, given the path of its file. `is_successor`: it takes over from one that
@@ -75,6 +84,7 @@ class Supervisor:
         self._is_successor = is_successor
         self._loop = asyncio.get_running_loop()
         self._gateway = gateway
+        self._flights = flights
         self._processes: dict[Name, SupervisedProcess] = {
             node.id: SupervisedProcess(
                 node.id, folder.node(node.id), [*command, str(folder.node(node.id).settings)]
@@ -103,6 +113,7 @@ class Supervisor:
         if not self._is_successor:
             await self._listen()
         self._add_gateway()
+        self._add_flights()
         self._write_status(RUNNING)
         self._tell("supervisor_started", f"the supervisor started as process {os.getpid()}")
         polling = asyncio.create_task(self._poller.run())
@@ -131,6 +142,14 @@ class Supervisor:
         self._processes[GATEWAY] = SupervisedProcess(GATEWAY, self._folder.service(GATEWAY), command)
         self._restarts.add(GATEWAY, self._loop.time())
 
+    def _add_flights(self) -> None:
+        if not self._flights:
+            return
+        command = flights_command(self._folder, self._layout)
+        folder = self._folder.service(FLIGHTS)
+        self._processes[FLIGHTS] = SupervisedProcess(FLIGHTS, folder, command, prints_ready=True)
+        self._restarts.add(FLIGHTS, self._loop.time(), FLIGHTS_BACK_OFF)
+
     # Watching
 
     async def _watch(self, on_ready: OnReady, polling: asyncio.Task[None]) -> None:
@@ -144,7 +163,7 @@ class Supervisor:
             self._start_due()
             if self._http.port is not None and self._url is None and self._loop.time() >= self._bind_at:
                 await self._listen_again()
-            if not was_ready and not self._restarts.not_running():
+            if not was_ready and not self._not_running():
                 was_ready = True
                 await self._poller.refresh()  # whoever waits for that line may ask at once
                 on_ready(self._layout.kafka, self._gateway.url if self._gateway else self._url)
@@ -158,7 +177,7 @@ class Supervisor:
         if isinstance(name, int) and process.is_decommissioned() and self._left(name, process):
             return
         if ending is not None:
-            if may_refuse and ending.refused:
+            if may_refuse and ending.refused and name not in NOT_WAITED_FOR:
                 raise SupervisorError(f"{process.label} did not start: {ending.cause}")
             self._ended(process, ending, self._restarts.ended(name, now))
         elif self._restarts.phase(name) is Phase.STARTING and process.is_ready():
@@ -258,7 +277,11 @@ class Supervisor:
         return merged_log(self._poller.events, self._journal.events, after)
 
     def _not_running(self) -> dict[str, str]:
-        return {self._processes[name].label: phase for name, phase in self._restarts.not_running().items()}
+        return {
+            self._processes[name].label: phase
+            for name, phase in self._restarts.not_running().items()
+            if name not in NOT_WAITED_FOR
+        }
 
     async def _listen(self) -> None:
         if self._http.port is None:
@@ -281,7 +304,12 @@ class Supervisor:
 
     def _write_status(self, state: str) -> None:
         self._folder.write_supervisor(
-            state, host=self._http.host, http_port=self._http.port, http=self._url, gateway=self._gateway
+            state,
+            host=self._http.host,
+            http_port=self._http.port,
+            http=self._url,
+            gateway=self._gateway,
+            flights=self._flights,
         )
 
     # Stopping

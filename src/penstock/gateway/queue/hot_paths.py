@@ -8,6 +8,7 @@ their documentation.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
@@ -40,27 +41,11 @@ class HotPaths:
         if handler is None:
             await self._app(scope, receive, send)
             return
-        headers = [TYPE]
-        try:
-            status, body = await handler(scope, await read_body(receive))
-        except ApiFailure as failure:
-            status, body = failed(failure, headers)
-        except KafkaClientError as error:
-            status, body = failed(kafka_failure(error), headers)
-        except ClientGoneError:
-            return
-        except Exception:
-            log.exception("%s %s failed", scope["method"], path)
-            status, body = 500, failure_body(INTERNAL_ERROR)
-        if status == 204:
-            headers = []
-        else:
-            headers.append((b"content-length", b"%d" % len(body)))
-        respond = scope.get("extensions", {}).get(RESPOND)
-        if respond is not None and respond(status, [*headers, *scope.get(EXTRA_HEADERS, ())], body):
-            return
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+
+        async def work() -> tuple[int, bytes]:
+            return await handler(scope, await read_body(receive))
+
+        await answer(scope, send, work)
 
     async def _produce(self, scope: Scope, body: bytes) -> tuple[int, bytes]:
         del scope  # everything is in the body
@@ -73,6 +58,33 @@ class HotPaths:
 
 class ClientGoneError(Exception):
     """Nobody waits for the answer."""
+
+
+async def answer(scope: Scope, send: Send, work: Callable[[], Awaitable[tuple[int, bytes]]]) -> None:
+    """With the status and the JSON that `work` gives, or with what it raises."""
+    headers = [TYPE]
+    try:
+        status, body = await work()
+    except ApiFailure as failure:
+        status, body = failed(failure, headers)
+    except KafkaClientError as error:
+        status, body = failed(kafka_failure(error), headers)
+    except ClientGoneError:
+        return
+    except Exception:
+        log.exception("%s %s failed", scope["method"], scope["path"])
+        status, body = 500, failure_body(INTERNAL_ERROR)
+    if status == 204:
+        headers = []
+    else:
+        headers.append((b"content-length", b"%d" % len(body)))
+    respond = scope.get("extensions", {}).get(RESPOND)
+    extra = scope.get(EXTRA_HEADERS, ())
+    # Only `send` understands that a connection is to be closed.
+    if status != 413 and respond is not None and respond(status, [*headers, *extra], body):
+        return
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def read_body(receive: Receive) -> bytes:

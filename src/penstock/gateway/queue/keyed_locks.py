@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
 class KeyedLocks:
     def __init__(self) -> None:
-        self._locks: dict[int, tuple[asyncio.Lock, int]] = {}
+        self._locks: dict[Hashable, tuple[asyncio.Lock, int]] = {}
 
     def __len__(self) -> int:
         return len(self._locks)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._locks
+
     @asynccontextmanager
-    async def hold(self, key: int) -> AsyncIterator[None]:
+    async def hold(self, key: Hashable) -> AsyncIterator[None]:
         lock, users = self._locks.get(key) or (asyncio.Lock(), 0)
         self._locks[key] = lock, users + 1
         try:

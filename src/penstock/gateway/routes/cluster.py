@@ -15,12 +15,23 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from penstock.gateway.errors import ApiFailure
+from penstock.gateway.flights.heartbeats import clock_ms
+from penstock.gateway.flights.pulse import with_heartbeats
+from penstock.gateway.flights.state import on_demand
 from penstock.gateway.kafka.questions import MetadataQuestion
 from penstock.gateway.queue.parameters import body_fields, text
 from penstock.gateway.routes import documentation as doc
 from penstock.gateway.routes.admin_endpoint import AdminEndpoint
 from penstock.gateway.routes.answers import done, json_answer
-from penstock.gateway.routes.faults import SIGNALS, check_target, find_process, require_local, send_signal
+from penstock.gateway.routes.faults import (
+    FLIGHTS,
+    SIGNALS,
+    check_target,
+    find_process,
+    require_local,
+    require_this_machine,
+    send_signal,
+)
 from penstock.gateway.state import gateway_of
 from penstock.gateway.streams.event_stream import EVENTS_TYPE, Emit, EventStream, event
 from penstock.gateway.streams.state import streams_of
@@ -52,8 +63,16 @@ def endpoint_of(request: Request) -> AdminEndpoint:
 async def cluster(request: Request) -> Response:
     endpoint = endpoint_of(request)
     if endpoint.url is None:
-        return json_answer(await state_by_protocol(gateway_of(request).kafka))
-    return json_answer(await endpoint.ask("/v1/cluster"))
+        told = await state_by_protocol(gateway_of(request).kafka)
+    else:
+        told = await endpoint.ask("/v1/cluster")
+    return json_answer(await with_services(request, told))
+
+
+async def with_services(request: Request, told: dict[str, Any]) -> dict[str, Any]:
+    """With what heartbeats tell, of services that run elsewhere, too."""
+    pulse = await on_demand(request).heartbeats().known()
+    return with_heartbeats(told, pulse.last, clock_ms())
 
 
 @router.get(
@@ -106,10 +125,15 @@ async def kill(request: Request) -> Response:
     if signal not in SIGNALS:
         raise ApiFailure(400, f"'signal' is none of {', '.join(SIGNALS)}")
     endpoint = endpoint_of(request)
-    told = await endpoint.ask("/v1/cluster")
-    assert endpoint.url is not None
-    require_local(endpoint.url)
+    # A service that sends heartbeats is found also where there is no admin endpoint.
+    is_known = endpoint.url is None and target == FLIGHTS
+    told = await with_services(request, {} if is_known else await endpoint.ask("/v1/cluster"))
     process = await find_process(told, target, gateway_of(request).kafka.admin)
+    if process.host is not None:
+        require_this_machine(process)
+    else:
+        assert endpoint.url is not None
+        require_local(endpoint.url)
     send_signal(process, signal)
     return done(f"sent SIG{signal} to {process.name}, process {process.pid}")
 

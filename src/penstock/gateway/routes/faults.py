@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from penstock.gateway.kafka.admin import KafkaAdmin
 
 SIGNALS: Final = ("KILL", "STOP", "CONT", "TERM")
-SERVICES: Final = ("supervisor", "gateway", "flights")
+FLIGHTS: Final = "flights"
+SERVICES: Final = ("supervisor", "gateway", FLIGHTS)
 CONTROLLER: Final = "controller"
 LEADER: Final = "leader:"
 TARGET: Final = re.compile("[0-9]{1,10}|leader:.+|controller|" + "|".join(SERVICES))
@@ -28,6 +29,10 @@ LAST_WORDS_S: Final = 0.2
 class Process(NamedTuple):
     name: str
     pid: int
+    host: str | None = None
+    """Where it runs, if it told that itself."""
+    command: bytes = b"penstock"
+    """What its command line has in it, so that a pid of old is not taken for it."""
 
 
 def check_target(target: str) -> str:
@@ -47,6 +52,11 @@ def require_local(url: str) -> None:
         raise ApiFailure(503, "not available: the cluster is not on the gateway's machine") from error
 
 
+def require_this_machine(process: Process) -> None:
+    if process.host != socket.gethostname():
+        raise ApiFailure(503, f"not available: {process.name} runs on {process.host}")
+
+
 async def find_process(told: dict[str, Any], target: str, admin: KafkaAdmin) -> Process:
     """By the state of the cluster as the admin endpoint tells it."""
     wanted: int | str
@@ -61,18 +71,25 @@ async def find_process(told: dict[str, Any], target: str, admin: KafkaAdmin) -> 
         wanted = told["controller"]
     else:
         wanted = target if target in SERVICES else int(target)
-    name = f"the {wanted}" if isinstance(wanted, str) else f"node {wanted}"
+    name = name_of(wanted)
     for node in [*told.get("brokers", []), *told.get("nodes", [])]:
         if node["id"] == wanted:
             if node["pid"] is None:
                 raise ApiFailure(409, f"{name} is down, or its process is not known")
-            return Process(name, node["pid"])
+            command = FLIGHTS.encode() if wanted == FLIGHTS else b"penstock"
+            return Process(name, node["pid"], node.get("host") if wanted == FLIGHTS else None, command)
     raise ApiFailure(404, f"{name} is not part of this cluster")
+
+
+def name_of(wanted: int | str) -> str:
+    if isinstance(wanted, int):
+        return f"node {wanted}"
+    return "the Flights service" if wanted == FLIGHTS else f"the {wanted}"
 
 
 def send_signal(process: Process, signal: str) -> None:
     command = Path(f"/proc/{process.pid}/cmdline")
-    if command.exists() and b"penstock" not in command.read_bytes():
+    if command.exists() and process.command not in command.read_bytes():
         raise ApiFailure(409, f"process {process.pid} is not {process.name}: what is known of it is old")
     number = signals.Signals[f"SIG{signal}"]
     if process.pid == os.getpid():

@@ -1,0 +1,48 @@
+"""Chunks, ends of files and requests onto their topics. Each returns when all in-sync replicas have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.flights.records import Request, chunk_headers, end_headers, request_value
+from penstock.flights.topics import FILE_TOPICS, PLANS, REQUESTS
+from penstock.gateway.flights.topics import FlightsTopics
+from penstock.gateway.kafka.errors import KafkaUnavailableError, ProducerReplacedError, UnknownTopicError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.gateway.kafka.clients import Kafka
+
+
+class FlightsWriter:
+    def __init__(self, kafka: Kafka) -> None:
+        self._producer = kafka.producer
+        self._topics = FlightsTopics(kafka)
+
+    async def chunk(self, job: str, file: str, message: int, body: bytes) -> None:
+        await self._write(FILE_TOPICS[file], job, body, chunk_headers(message))
+
+    async def end(self, job: str, file: str, messages: int) -> None:
+        await self._write(FILE_TOPICS[file], job, None, end_headers(messages))
+
+    async def request(self, job: str, request: Request) -> None:
+        if request is Request.CREATE:
+            await self._topics.ensure(PLANS)  # whoever may read soon finds them
+        await self._write(REQUESTS, job, request_value(request))
+
+    async def _write(
+        self, topic: str, job: str, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
+        """Repeated once if the topic was deleted since it was seen, or if the producer took the record with
+        it when it was replaced: all of these records count once, however often they are written."""
+        for _ in range(2):
+            await self._topics.ensure((topic,))
+            try:
+                await self._producer.send(topic, value, key=job.encode(), headers=headers)
+                return
+            except UnknownTopicError:
+                self._topics.forget(topic)
+            except ProducerReplacedError:
+                continue
+        raise KafkaUnavailableError(f"{topic} comes and goes")

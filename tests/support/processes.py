@@ -1,0 +1,64 @@
+"""Processes and their children, as Linux tells of them: for whoever has to find one to kill it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def children() -> dict[int, list[int]]:
+    """By parent."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for folder in PROC.iterdir():
+        if folder.name.isdigit() and (fields := stat_fields(int(folder.name))) is not None:
+            found[int(fields[1])].append(int(folder.name))
+    return found
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """Of `/proc/<pid>/stat`, from the state on; None if there is no such process."""
+    try:
+        # The name in parentheses may have anything in it.
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def name_of(pid: int) -> str:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return (PROC / str(pid) / "comm").read_text().strip()
+    return ""
+
+
+def descendants(pid: int) -> list[int]:
+    """All of them, parents before their children."""
+    by_parent = children()
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        born = by_parent[waiting.pop()]
+        found += born
+        waiting += born
+    return found
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> bool:
+    """Whether it was there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def memory_bytes(pid: int) -> int:
+    """The most that it has ever had at once."""
+    for line in (PROC / str(pid) / "status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"process {pid} has no memory")
