@@ -18,12 +18,13 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.spark import transactions
+from penstock.spark.attempt import Limits
 from penstock.spark.cluster import Cluster
 from penstock.spark.errors import SinkFencedError, SourceError
 from penstock.spark.options import Connection
 from penstock.spark.sink_state import Batch
 from penstock.spark.staging import Staged, Task, stage
-from penstock.spark.transactions import Limits, TransactionalSink
+from penstock.spark.transactions import TransactionalSink
 from tests.support import topics
 from tests.support.broker import SOURCE
 from tests.support.committed import read_committed
@@ -95,7 +96,7 @@ def test_killed_at_each_step(connection: Connection, topic: str, tmp_path: Path)
 def test_a_commit_of_unknown_outcome(
     connection: Connection, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reached: bool
 ) -> None:
-    real = transactions._Attempt.commit
+    real = transactions.Attempt.commit
     attempts = []
 
     def commit(self: Any, state: Any) -> None:
@@ -105,7 +106,7 @@ def test_a_commit_of_unknown_outcome(
         if len(attempts) == 1:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "told nothing"))
 
-    monkeypatch.setattr(transactions._Attempt, "commit", commit)
+    monkeypatch.setattr(transactions.Attempt, "commit", commit)
     sink = TransactionalSink(connection, topic, topic)
     assert sink.publish(Batch("q", "r", 0), staged(tmp_path, [b"1"])) is not reached
     assert len(attempts) == (1 if reached else 2)
@@ -147,15 +148,15 @@ def test_of_two_runs_the_older_is_fenced(connection: Connection, topic: str, tmp
 def test_fenced_in_the_middle(
     connection: Connection, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = transactions._Attempt.commit
+    real = transactions.Attempt.commit
     other = TransactionalSink(connection, topic, topic)
 
     def commit(self: Any, state: Any) -> None:
-        monkeypatch.setattr(transactions._Attempt, "commit", real)
+        monkeypatch.setattr(transactions.Attempt, "commit", real)
         assert other.publish(Batch("other", "r2", 0), staged(tmp_path / "b", [b"2"]))
         real(self, state)
 
-    monkeypatch.setattr(transactions._Attempt, "commit", commit)
+    monkeypatch.setattr(transactions.Attempt, "commit", commit)
     with pytest.raises(SinkFencedError, match=f"sink '{topic}'"):
         TransactionalSink(connection, topic, topic).publish(
             Batch("q", "r1", 0), staged(tmp_path / "a", [b"1"])
@@ -171,15 +172,15 @@ def test_who_is_fenced_off_already_stops_nobody(
     files = [staged(tmp_path / str(index), [b"%d" % index]) for index in range(3)]
     older.publish(Batch("q", "r1", 0), files[0])
     newer.publish(Batch("q", "r2", 1), files[1])
-    real = transactions._Attempt.commit
+    real = transactions.Attempt.commit
 
     def commit(self: Any, state: Any) -> None:
-        monkeypatch.setattr(transactions._Attempt, "commit", real)
+        monkeypatch.setattr(transactions.Attempt, "commit", real)
         with pytest.raises(SinkFencedError):
             older.publish(Batch("q", "r1", 2), files[2])
         real(self, state)
 
-    monkeypatch.setattr(transactions._Attempt, "commit", commit)
+    monkeypatch.setattr(transactions.Attempt, "commit", commit)
     assert newer.publish(Batch("q", "r2", 2), files[2])
     assert read_committed(connection.bootstrap, topic) == [b"0", b"1", b"2"]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.spark.options import Connection
+    from penstock.spark.rows import Row
 
 POLL_S: Final = 0.1
 ROWS_BETWEEN_POLLS: Final = 1_000
@@ -48,11 +49,19 @@ class Sender:
     def send(self, batch: pa.RecordBatch, topic: str | None) -> None:
         """Hands over rows that went through `written`, in their order; waits while the queue is full."""
         for row in rows(batch, topic):
-            self._produce(*row)
-            self.sent += 1
-            if self.sent % ROWS_BETWEEN_POLLS == 0:
-                self._poll(0)
+            self._count(row)
         self.topics.update([topic] if topic is not None else batch.column("topic").unique().to_pylist())
+
+    def send_row(self, row: Row) -> None:
+        """The same with a single one."""
+        self._count(row)
+        self.topics.add(row[0])
+
+    def _count(self, row: Row) -> None:
+        self._produce(*row)
+        self.sent += 1
+        if self.sent % ROWS_BETWEEN_POLLS == 0:
+            self._poll(0)
 
     def finish(self) -> None:
         """Waits until all are acknowledged; within message.timeout.ms each has succeeded or failed."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,6 +95,19 @@ def local_cores(master: str) -> int | None:
     if found[1] == "*":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(found[1] or 1)
+
+
+@contextmanager
+def own_interrupts() -> Iterator[None]:
+    """Spark takes SIGINT for itself when it starts, and would raise in the middle of calls to Java."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _is_submitted() -> bool:

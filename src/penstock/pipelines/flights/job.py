@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,7 @@ from penstock.pipelines.flights.schemas import (
 from penstock.pipelines.flights.text import chunks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 APPLICATION: Final = "penstock flights"
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
@@ -122,7 +122,7 @@ def answer(
     flights = transforms.durations(rows).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         with watched(spark, progress):
-            tally = Tally(transforms.totals(flights))
+            tally = Tally(transforms.totals(flights).collect())
             results = queries(flights, tally.average_fare)
             folder.write_results(tally.counted(chunks(results)))
     finally:
@@ -144,13 +144,14 @@ def queries(flights: DataFrame, average_fare: float | None) -> dict[str, DataFra
 class Tally:
     """What the summary counts, gathered while the results are written."""
 
-    def __init__(self, totals: DataFrame) -> None:
+    def __init__(self, totals: Iterable[Row]) -> None:
+        """Of rows as `transforms.totals` gives them."""
         self.rejected: Counter[str] = Counter()
         self.left_out: dict[str, Counter[str]] = {"q2": Counter(), "q3": Counter()}
         self.queries: Counter[str] = Counter()
         self.flights = 0
         fares = 0.0
-        for row in totals.collect():
+        for row in totals:
             if row["rejected"] is not None:
                 self.rejected[row["rejected"]] += row["flights"]
             elif row["left_out_q3"] is not None:  # a flight with details, which its route has counted

@@ -4,6 +4,9 @@ They start from what reduction.py leaves of the table: flights with three or mor
 than four times the direct way (`far`), each a row with its details, and one row for each route with the fares
 of all its flights (`flights`, `fareSum`, `fares`, `counts`), also by what they were rejected or left out for.
 
+Flights of several tables can go through together: the columns that tell the tables apart are then given as
+`keys`, and come first in what comes out.
+
 Expressions are SQL: every call of a function in `pyspark.sql.functions` is several round trips to the JVM,
 and together they would cost a warm session more time than some of the queries.
 """
@@ -15,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 from penstock.pipelines.flights.schemas import SEGMENT_SEPARATOR, UNPARSABLE_DURATION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
 FASTEST: Final = 2
@@ -42,16 +47,15 @@ def durations(flights: DataFrame) -> DataFrame:
     ).selectExpr("*", f"CASE WHEN many AND seconds IS NULL THEN '{UNPARSABLE_DURATION}' END AS left_out_q3")
 
 
-def totals(flights: DataFrame) -> DataFrame:
+def totals(flights: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
     """Flights and the sum of their fares, by what they were rejected or left out for."""
+    reasons = (*keys, "rejected", "left_out_q2", "left_out_q3")
     return (
         flights.where("flights IS NOT NULL OR left_out_q3 IS NOT NULL")
-        .selectExpr("rejected", "left_out_q2", "left_out_q3", "coalesce(flights, 1) AS flights", "fareSum")
-        .groupBy("rejected", "left_out_q2", "left_out_q3")
+        .selectExpr(*reasons, "coalesce(flights, 1) AS flights", "fareSum")
+        .groupBy(*reasons)
         .sum("flights", "fareSum")
-        .selectExpr(
-            "rejected", "left_out_q2", "left_out_q3", "`sum(flights)` AS flights", "`sum(fareSum)` AS fares"
-        )
+        .selectExpr(*reasons, "`sum(flights)` AS flights", "`sum(fareSum)` AS fares")
     )
 
 
@@ -65,31 +69,38 @@ def far(flights: DataFrame) -> DataFrame:
     return flights.where("far").select("legId", *ROUTE, "totalTravelDistance")
 
 
-def fastest(flights: DataFrame) -> DataFrame:
+def fastest(flights: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
     """Query 3: of the flights with three or more stopovers the two fastest of each route, in this order."""
-    rank = f"""row_number() OVER (PARTITION BY {", ".join(ROUTE)}
+    route = (*keys, *ROUTE)
+    rank = f"""row_number() OVER (PARTITION BY {", ".join(route)}
                    ORDER BY seconds, legId, totalFare, stopovers, travelDuration) AS rank"""
     return (
         flights.where("seconds IS NOT NULL")
-        .selectExpr("legId", *ROUTE, "travelDuration", STOPOVERS, "totalFare", "seconds")
+        .selectExpr(*keys, "legId", *ROUTE, "travelDuration", STOPOVERS, "totalFare", "seconds")
         .selectExpr("*", rank)
         .where(f"rank <= {FASTEST}")
         .coalesce(1)
-        .sortWithinPartitions(*ROUTE, "rank")
-        .select("legId", *ROUTE, "travelDuration", "stopovers")
+        .sortWithinPartitions(*route, "rank")
+        .select(*keys, "legId", *ROUTE, "travelDuration", "stopovers")
     )
 
 
-def expensive(flights: DataFrame, average_fare: float) -> DataFrame:
-    """Query 4: average and maximum fare, by route, of the flights above the general average."""
+def expensive(flights: DataFrame, average_fare: float | str, keys: Sequence[str] = ()) -> DataFrame:
+    """Query 4: average and maximum fare, by route, of the flights above the general average.
+
+    `average_fare` is the number, or the name of a column that has it.
+    """
+    route = (*keys, *ROUTE)
+    average = average_fare if isinstance(average_fare, str) else f"double('{average_fare!r}')"
+    kept = [average_fare] if isinstance(average_fare, str) else []
     return (
         flights.where("rejected IS NULL AND flights IS NOT NULL")
-        .selectExpr(*ROUTE, "inline(arrays_zip(fares, counts))")
-        .where(f"fares > double('{average_fare!r}')")
-        .selectExpr(*ROUTE, "fares AS fare", "counts AS flights", "fares * counts AS fares")
-        .groupBy(*ROUTE)
+        .selectExpr(*route, *kept, "inline(arrays_zip(fares, counts))")
+        .where(f"fares > {average}")
+        .selectExpr(*route, "fares AS fare", "counts AS flights", "fares * counts AS fares")
+        .groupBy(*route)
         .agg({"fares": "sum", "flights": "sum", "fare": "max"})
         .coalesce(1)
-        .sortWithinPartitions(*ROUTE)
-        .selectExpr(*ROUTE, "`sum(fares)` / `sum(flights)` AS avgFare", "`max(fare)` AS maxFare")
+        .sortWithinPartitions(*route)
+        .selectExpr(*route, "`sum(fares)` / `sum(flights)` AS avgFare", "`max(fare)` AS maxFare")
     )

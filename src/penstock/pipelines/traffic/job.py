@@ -8,11 +8,10 @@ fails again and again without any batch in between.
 from __future__ import annotations
 
 import re
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +27,8 @@ from penstock.pipelines.traffic.publisher import HeatmapPublisher
 from penstock.pipelines.traffic.source import FORMAT, GRID, PositionsDataSource
 from penstock.pipelines.traffic.tally import Shape
 from penstock.spark.errors import SourceError
-from penstock.spark.session import defaults, session
+from penstock.spark.session import own_interrupts, session
+from penstock.spark.small_batches import small_batches
 from penstock.traffic.city_map import read_map
 from penstock.traffic.cluster import TopicClusters
 from penstock.traffic.topics import HEATMAP, QUADRANT_PATTERN, SHARED_PLANS, name_number
@@ -44,15 +44,6 @@ TRIGGER: Final = "250 milliseconds"
 """Batches begin at least so far apart: without traffic the machine is left alone."""
 BATCH_MESSAGES_MAX: Final = 2_000_000
 TIMEOUT_MS: Final = 30_000
-JAVA_OPTIONS: Final = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    # Arrow checks its bounds at every single value; columns come from our own workers.
-    " -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-)
-CHECKPOINT_FILES: Final = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
-LOCAL_FILES: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
 WAIT_S: Final = 0.25
 SAY_EVERY_S: Final = 5.0
 RESTART_PAUSE_S: Final = 1.0
@@ -86,7 +77,7 @@ def run(settings: Settings, master: str | None, stop: threading.Event, say: Say)
     ensure_heatmap_topic(settings.bootstrap)
     shape = Shape(settings.window_ms, read_map(settings.bootstrap).grid)
     with claimed(settings.checkpoint, shape) as folder:
-        with _own_interrupts():
+        with own_interrupts():
             spark = session(master, app_name=APPLICATION, config=config(master))
         try:
             _Job(spark, settings, shape, folder, say).run(stop)
@@ -97,19 +88,6 @@ def run(settings: Settings, master: str | None, stop: threading.Event, say: Say)
                 spark.stop()
 
 
-@contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Spark takes SIGINT for itself when it starts, and would raise in the middle of calls to Java."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def ensure_heatmap_topic(bootstrap: str) -> None:
     TopicClusters(Brokers(bootstrap, TIMEOUT_MS / 1000)).ensure(
         [(SHARED_PLANS[HEATMAP], name_number(HEATMAP))]
@@ -117,20 +95,10 @@ def ensure_heatmap_topic(bootstrap: str) -> None:
 
 
 def config(master: str | None) -> dict[str, str]:
-    """Spark for many small batches, one task each, beside brokers and producers on the same machine."""
-    java = defaults(master)["spark.driver.extraJavaOptions"]
-    return {
-        # The better compiler and the parallel collector take their time from the batches they would speed up.
-        "spark.driver.extraJavaOptions": f"{java} {JAVA_OPTIONS}",
+    """Spark for many small batches, one task each."""
+    return small_batches(master) | {
         "spark.sql.shuffle.partitions": "1",  # there is one group
-        "spark.sql.adaptive.enabled": "false",  # and nothing to adapt to
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # Hadoop's other way to local files starts a process for each link it looks at: ten in each batch.
-        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
-        "spark.hadoop.fs.file.impl": LOCAL_FILES,
         # The state is written as a whole with each batch.
-        "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.stateStore.maintenanceInterval": "15s",
     }
 

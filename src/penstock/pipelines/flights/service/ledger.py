@@ -108,6 +108,8 @@ class Computing:
     job: str
     reduced: tuple[str, ...]
     created_ms: int
+    rows: Mapping[str, int]
+    """Of queries 1 and 2, that are written."""
 
 
 @dataclass(slots=True)
@@ -349,7 +351,12 @@ class Ledger:
 
     def computing(self) -> list[Computing]:
         return [
-            Computing(entry.public.job, tuple(entry.reduced), entry.public.created_ms)
+            Computing(
+                entry.public.job,
+                tuple(entry.reduced),
+                entry.public.created_ms,
+                {query: entry.public.queries[query].rows for query in ("q1", "q2")},
+            )
             for entry in self._entries.values()
             if entry.public.state is State.COMPUTING
         ]

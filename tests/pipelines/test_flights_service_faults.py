@@ -1,0 +1,348 @@
+"""The Flights service on a cluster of three brokers, with everybody killed with -9 at random: every result is
+exact, each row is there once, and no bad job is in another one's way.
+
+All tests share one cluster and one `penstock flights serve`. What the plain oracle of the batch job says of a
+table is compared with what clients get, and with what a reader of committed data finds on `flights.results`.
+
+PENSTOCK_FLIGHTS_KILLS is how many processes are killed, PENSTOCK_FLIGHTS_SEED chooses whom and when.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from penstock.flights.chunks import CHUNK_BYTES_MAX
+from penstock.flights.records import chunk_headers, end_headers
+from penstock.flights.topics import FILE_TOPICS, ITINERARIES, JOBS, PARTITIONS, RESULTS
+from penstock.pipelines.flights.generate import AIRPORTS_HEADER, HEADER
+from tests.support import flights_oracle as oracle
+from tests.support import processes
+from tests.support.commands import penstock
+from tests.support.flights_jobs import (
+    Table,
+    Upload,
+    check_topic,
+    committed,
+    make_table,
+    send,
+    submit,
+    table_of,
+    uploads_of,
+    wait_state,
+    written_results,
+)
+from tests.support.flights_pack import BurstClient, Client, Pack
+from tests.support.flights_service import FlightsService
+from tests.support.supervised import SupervisedCluster
+from tests.support.topics import fill
+from tests.support.wait import wait_until
+
+if TYPE_CHECKING:
+    from typing import Any
+
+KILLS = int(os.environ.get("PENSTOCK_FLIGHTS_KILLS", "5"))
+SEED = os.environ.get("PENSTOCK_FLIGHTS_SEED", "1")
+CLIENTS = 8
+ROWS = 2_000
+"""Of the smallest table; each is larger than the one before."""
+ATTEMPTS = 5
+CLOSE_STEP = 0.0001
+"""Degrees between airports so near to each other that single precision cannot tell how near."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
+    running = SupervisedCluster(tmp_path_factory.mktemp("cluster"), brokers=3, with_gateway=True)
+    with running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def service(cluster: SupervisedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlightsService]:
+    with FlightsService(tmp_path_factory.mktemp("service"), cluster.bootstrap) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return make_table(tmp_path_factory.mktemp("table"), ROWS, seed=77)
+
+
+@pytest.fixture
+def job() -> str:
+    return str(uuid.uuid4())
+
+
+def write_table(folder: Path, rows: list[dict[str, str]], airports: dict[str, tuple[float, float]]) -> Table:
+    """Of rows that have only some of the columns."""
+    names = HEADER.rstrip("\n").split(",")
+    lines = [",".join(row.get(name, "") for name in names) + "\n" for row in rows]
+    (folder / "itineraries.csv").write_text(HEADER + "".join(lines))
+    width = AIRPORTS_HEADER.count(";") + 1
+    places = [[code, *4 * [""], repr(lat), repr(lon)] for code, (lat, lon) in airports.items()]
+    lines = [";".join(place + [""] * (width - len(place))) + "\n" for place in places]
+    (folder / "airports.csv").write_text(f"{AIRPORTS_HEADER}\n" + "".join(lines))
+    return table_of(folder)
+
+
+# Known issues of the document that describes the service
+
+
+def test_float64_distances(
+    cluster: SupervisedCluster, service: FlightsService, job: str, tmp_path: Path
+) -> None:
+    """Between airports that are close, single precision is wrong in the first digits already."""
+    airports = {f"A{index:02}": (-34.8222 + index * CLOSE_STEP, -58.5358) for index in range(20)}
+    codes = list(airports)
+    rows = [
+        {
+            "legId": f"leg-{number}",
+            "startingAirport": start,
+            "destinationAirport": end,
+            "totalFare": "100.5",
+            "travelDuration": "PT1H",
+            # A long way round, whose length nobody has told.
+            "segmentsArrivalAirportCode": "||".join([codes[-1], codes[0], codes[-1], end]),
+        }
+        for number, (start, end) in enumerate(pairwise(codes))
+    ]
+    table = write_table(tmp_path, rows, airports)
+    assert len(table.answer.q2) == len(rows)
+    wrong = [single_precision(airports[a], airports[b]) for a, b in pairwise(codes)]
+    exact = [oracle.miles(airports[a], airports[b]) for a, b in pairwise(codes)]
+    assert max(abs(one - other) / other for one, other in zip(wrong, exact, strict=True)) > 0.01
+    submit(cluster.http, table, job, tmp_path / "out")
+    table.check(tmp_path / "out")  # to 1e-9
+    check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
+
+
+def single_precision(start: tuple[float, float], end: tuple[float, float]) -> float:
+    """The distance of positions that were kept as single precision numbers."""
+    positions = struct.unpack("4f", struct.pack("4f", *start, *end))
+    return oracle.miles((positions[0], positions[1]), (positions[2], positions[3]))
+
+
+def test_reading_in_large_chunks(
+    cluster: SupervisedCluster, service: FlightsService, job: str, tmp_path: Path
+) -> None:
+    table = make_table(tmp_path / "table", 8_000, seed=5)
+    size = table.itineraries.stat().st_size
+    submit(cluster.http, table, job, tmp_path / "out")
+    table.check(tmp_path / "out")
+    sizes = [
+        len(message.value() or b"")
+        for message in committed(cluster.bootstrap, ITINERARIES, PARTITIONS)
+        if message.key() == job.encode()
+    ]
+    longest = max(map(len, oracle.lines_of(table.itineraries))) + 2
+    *chunks, last, end = sizes
+    assert all(CHUNK_BYTES_MAX - longest < each <= CHUNK_BYTES_MAX for each in chunks)
+    assert (sum(sizes), end) == (size, 0)
+    assert 0 < last <= CHUNK_BYTES_MAX
+    assert len(chunks) >= 4
+
+
+def test_no_overhead_per_message(
+    cluster: SupervisedCluster, service: FlightsService, table: Table, job: str, tmp_path: Path
+) -> None:
+    """A few lines in each message: checkpoints and transactions follow micro-batches and not messages."""
+    uploads = uploads_of(table.files, 2048)
+    assert len(uploads) > ROWS / 8
+    before = service.newest("commits")
+    send(cluster.bootstrap, job, uploads)
+    told = wait_state(cluster.http, job, "complete", "failed")
+    assert told["state"] == "complete", told
+    batches = service.newest("offsets") - before
+    states = [message for message in committed(cluster.bootstrap, JOBS, 1) if message.key() == job.encode()]
+    assert batches <= len(uploads) / 20
+    assert len(states) <= 2 * batches
+    check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
+
+
+# Bad jobs, straight onto the topics
+
+
+def bad_uploads(table: Table) -> dict[str, tuple[list[Upload], str]]:
+    """By name, what is sent and a part of the reason that is then told."""
+    good = uploads_of(table.files, 64 * 1024)
+    first = next(each for each in good if each.file == "itineraries")
+    others = [each for each in good if each is not first]
+    last = next(each for each in reversed(good) if each.value is not None)
+    value, count = first.value or b"", int(good[-1].headers[0][1])
+
+    def instead(changed: bytes) -> list[Upload]:
+        return [Upload("itineraries", first.headers, changed), *others]
+
+    def also(headers: list[tuple[str, bytes]], body: bytes | None = None, *, at: int = 0) -> list[Upload]:
+        return [*good[:at], Upload("itineraries", headers, body), *good[at:]]
+
+    return {
+        "half a line": (instead(value[:-10]), "does not end with a line feed"),
+        "wrong columns": (instead(value.replace(b"totalFare", b"price", 1)), "missing column 'totalFare'"),
+        "no header": (instead(value[value.index(b"\n") + 1 :]), "missing columns"),
+        "not UTF-8": (instead(b"\xff\xfe" + value), "not UTF-8"),
+        "binary": (instead(value + b"\0\1\2\n"), "NUL"),
+        "a long line": (instead(value + b"x" * CHUNK_BYTES_MAX + b"\n"), f"at most {CHUNK_BYTES_MAX}"),
+        "nothing": (also(chunk_headers(count), b""), "the chunk is empty"),
+        "after the end": (also(chunk_headers(count), last.value, at=len(good)), "after its end"),
+        "end before data": (also(end_headers(1)), "after its end at 1"),
+        "two ends": (also(end_headers(count + 1)), f"ended after {count + 1} messages"),
+        "empty": (also(end_headers(0)), "the file is empty"),
+        "no number": (also([], value), "neither the header"),
+        "odd number": (also([("message", b"-1")], value), "no number"),
+        "huge number": (also([("message", b"9999999999")], value), "more than"),
+    }
+
+
+@pytest.mark.timeout(240)
+def test_bad_jobs_fail_with_a_reason_and_disturb_nobody(
+    cluster: SupervisedCluster, service: FlightsService, table: Table, tmp_path: Path
+) -> None:
+    bad = {str(uuid.uuid4()): each for each in bad_uploads(table).values()}
+    shuffled, gateway = str(uuid.uuid4()), str(uuid.uuid4())
+    for number, (job, (uploads, _)) in enumerate(bad.items()):
+        send(cluster.bootstrap, job, uploads)
+        if number == len(bad) // 2:
+            # Ends first, itineraries before airports, the last message before the first: all is well.
+            send(cluster.bootstrap, shuffled, uploads_of(table.files, 64 * 1024)[::-1])
+    for topic in FILE_TOPICS.values():  # of no job
+        fill(cluster.bootstrap, topic, [b"x", None], key=b"nobody", headers=[("message", b"0")])
+        fill(cluster.bootstrap, topic, [b"x"])
+    fill(cluster.bootstrap, "flights.requests", [b"{", None, b'{"request": "x"}'], key=gateway.encode())
+    submit(cluster.http, table, gateway, tmp_path / "out")
+    table.check(tmp_path / "out")
+    for job, (_, reason) in bad.items():
+        told = wait_state(cluster.http, job, "failed", "complete")
+        assert told["state"] == "failed", (reason, told)
+        assert reason in told["reason"]
+    check_topic(cluster.bootstrap, cluster.http, {shuffled: table, gateway: table}, tmp_path)
+    check_failures(cluster, {job: reason for job, (_, reason) in bad.items()})
+
+
+def check_failures(cluster: SupervisedCluster, reasons: dict[str, str]) -> None:
+    """Whoever reads the results of such a job is told why there are none."""
+    found = written_results(cluster.bootstrap)
+    for job, reason in reasons.items():
+        ends = found[job].ends
+        assert set(ends) == set(oracle.COLUMNS)
+        assert all(reason in (end.failed or "") for each in ends.values() for end in each)
+    job, reason = next(iter(reasons.items()))
+    finished = penstock("flights", "results", job, "q3", "--http", cluster.http)
+    assert reason in finished.complaint
+
+
+def test_odd_tables(cluster: SupervisedCluster, service: FlightsService, tmp_path: Path) -> None:
+    """Nothing but a header line; and carriage returns, more columns, no line feed at the end."""
+    empty, odd = tmp_path / "empty", tmp_path / "odd"
+    plain = make_table(odd, 500, seed=9)
+    lines = plain.itineraries.read_bytes().splitlines()
+    rows = [b"more," + line if number == 0 else b"1," + line for number, line in enumerate(lines)]
+    plain.itineraries.write_bytes(b"\r\n".join([*rows, b"too,few", b"\xff" * 30]))
+    empty.mkdir()
+    (empty / "itineraries.csv").write_bytes(lines[0] + b"\n")
+    (empty / "airports.csv").write_bytes(plain.airports.read_bytes())
+    tables = {str(uuid.uuid4()): table_of(folder) for folder in (empty, odd)}
+    for job, table in tables.items():
+        submit(cluster.http, table, job, tmp_path / job)
+        table.check(tmp_path / job)
+    check_topic(cluster.bootstrap, cluster.http, tables, tmp_path)
+
+
+# Death
+
+
+@pytest.mark.timeout(600)
+def test_no_repeated_row_after_a_crash_while_saving(
+    cluster: SupervisedCluster, service: FlightsService, table: Table, tmp_path: Path
+) -> None:
+    jobs: dict[str, Table] = {}
+    for _ in range(ATTEMPTS):
+        job = str(uuid.uuid4())
+        jobs[job] = table
+        if die_while_saving(cluster, service, table, job):
+            break
+    else:
+        raise AssertionError(f"not once in {ATTEMPTS} attempts was Spark stopped before its commit")
+    for job in jobs:
+        wait_state(cluster.http, job, "complete")
+    check_topic(cluster.bootstrap, cluster.http, jobs, tmp_path)
+
+
+def die_while_saving(cluster: SupervisedCluster, service: FlightsService, table: Table, job: str) -> bool:
+    """Java stands still from when the rows of a batch are on the topic, so that Spark cannot note down that
+    it is done; then driver and Java are killed. False if Spark was faster."""
+    service.wait_ready()
+    java, driver = service.java_pid, service.driver_pid
+    assert java is not None
+    assert driver is not None
+    with closing(Ends(cluster.bootstrap)) as ends:
+        before = ends.read()
+        send(cluster.bootstrap, job, uploads_of(table.files))
+        wait_until(lambda: ends.read() != before, "rows on the topic of results", timeout_s=60)
+        processes.kill(java, signal.SIGSTOP)
+    wait_until(lambda: job in written_results(cluster.bootstrap), "the rows are committed", timeout_s=60)
+    if service.newest("offsets") == service.newest("commits"):
+        processes.kill(java, signal.SIGCONT)
+        return False
+    for pid in (driver, java):
+        processes.kill(pid)
+    return True
+
+
+class Ends:
+    """Where the partitions of the topic of results end, with what is not committed."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "log_level": 0})
+        self._partitions = [TopicPartition(RESULTS, partition) for partition in range(PARTITIONS)]
+
+    def read(self) -> list[Any]:
+        return [self._consumer.get_watermark_offsets(each, timeout=30.0) for each in self._partitions]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@pytest.mark.timeout(KILLS * 60 + 600)
+def test_everybody_is_killed_and_every_result_is_exact(
+    cluster: SupervisedCluster, service: FlightsService, tmp_path: Path
+) -> None:
+    pack = Pack(tmp_path, cluster, service, SEED)
+    tables = [make_table(tmp_path / f"table-{seed}", ROWS + 500 * seed, seed=seed) for seed in range(CLIENTS)]
+    try:
+        service.wait_ready()
+        for number, table in enumerate(tables):
+            pack.add_client(table, BurstClient if number == 0 else Client)
+        pack.rage(KILLS // 2)
+        pack.forget_commit()
+        pack.rage(KILLS - KILLS // 2)
+        pack.finish()
+        pack.check_topic()
+        wait_until(lambda: is_seen(cluster, service), "the driver's heartbeat", timeout_s=30)
+    except BaseException as error:
+        error.add_note(f"PENSTOCK_FLIGHTS_SEED={SEED} PENSTOCK_FLIGHTS_KILLS={KILLS}; what happened:")
+        error.add_note("\n".join(pack.story))
+        raise
+    finally:
+        pack.end()
+    done = {client.name: len(client.done) for client in pack.clients}
+    print("\n".join(pack.story))
+    print(f"seed {SEED}, killed: {dict(pack.kills)}; jobs done: {done}")
+    assert all(done.values())
+
+
+def is_seen(cluster: SupervisedCluster, service: FlightsService) -> bool:
+    """Whether the state of the cluster tells of the newest driver."""
+    told = {node["id"]: node for node in cluster.status()["nodes"]}
+    return (told["flights"]["pid"], told["flights"]["state"]) == (service.driver_pid, "running")
