@@ -50,6 +50,7 @@ soak: install console ## The long form of the fault tests and simulations.
 	  PENSTOCK_CONSUMED_KILLS=200 PENSTOCK_SDLE_KILLS=300 $(BIN)/pytest --timeout 0 tests/e2e
 	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest -n 2 --timeout 0 tests/sim -k "not mutations"
 	PENSTOCK_STREAM_KILLS=50 PENSTOCK_HEATMAP_KILLS=20 PENSTOCK_SINK_KILLS=100 PENSTOCK_FLIGHTS_ROWS=10000000 \
+	  PENSTOCK_FLIGHTS_KILLS=100 \
 	  $(BIN)/pytest --timeout 0 tests/pipelines
 
 clean: ## Remove .venv and what tools left behind.

@@ -83,8 +83,11 @@ class Upload:
             text = "".join(told.rows.get((self.job, query), []))
             (found / f"{query}.csv").write_text(",".join(columns) + "\n" + text, newline="")
         (found / "summary.json").write_text(json.dumps(told.jobs[self.job].summary))
+        self.check_files(found)
+
+    def check_files(self, folder: Path) -> None:
         oracle.check_results(
-            found, oracle.answer(self.folder / "itineraries.csv", self.folder / "airports.csv")
+            folder, oracle.answer(self.folder / "itineraries.csv", self.folder / "airports.csv")
         )
 
 
@@ -210,8 +213,9 @@ def test_each_row_once_whatever_dies_and_one_bad_job_fails_alone(
         late.send("airports")
         for upload in (early, late):
             wait_until(lambda upload=upload: told.is_ended(upload), "it is answered", timeout_s=ANSWER_S_MAX)
-        early.check(told)
-        late.check(told)
+        for upload in (early, late):
+            upload.check(told)
+            upload.check_files(tmp_path / "service" / "results" / upload.job)
 
         assert told.jobs[broken.job].state is State.FAILED
         assert told.ends[broken.job, "q3"] == told.jobs[broken.job].reason

@@ -16,16 +16,22 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from penstock.flights.topics import REQUESTS, STATE_BYTES_MAX
+from penstock.pipelines.flights.output import OutputError
 from penstock.pipelines.flights.service import messages
+from penstock.pipelines.flights.service.alone import alone
 from penstock.pipelines.flights.service.computing import Answered, answer
-from penstock.pipelines.flights.service.failures import SPARK_ERRORS, is_passing, line_of
+from penstock.pipelines.flights.service.failures import SPARK_ERRORS, is_passing
 from penstock.pipelines.flights.service.folder import remove, sync
 from penstock.pipelines.flights.service.ledger import LOST, Computing, Ledger, Limits, RowsReady
 from penstock.pipelines.flights.service.plan import share
 from penstock.pipelines.flights.service.reducing import Outcome, reason, reduce_parts, write_airports
+from penstock.pipelines.flights.service.result_files import write_result_files
 from penstock.pipelines.flights.service.source import arrival
 from penstock.pipelines.flights.service.states import read_states, result_ends
 from penstock.spark.cluster import Cluster
@@ -74,7 +80,8 @@ class Driver:
         self._ledger.lose(staged)
         self._untold = dict(self._ledger.changed())
         needed = self._ledger.paths()
-        folder.sweep(needed, self._ledger.with_results())
+        self._with_results = self._ledger.with_results()
+        folder.sweep(needed, self._with_results)
         self._staged = staged & needed
         self.error: Exception | None = None
         """What the last batch failed with."""
@@ -142,6 +149,10 @@ class Driver:
         needed = self._ledger.paths()
         remove(self._staged - needed)
         self._staged &= needed
+        kept = self._ledger.with_results()
+        for job in self._with_results - kept:
+            self._folder.remove_results(job)
+        self._with_results = kept
 
     # The first half
 
@@ -203,13 +214,26 @@ class Driver:
 
     def _compute(self) -> list[Row]:
         written: list[Row] = []
-        for job, found in self._answered(self._ledger.computing()).items():
+        computing = self._ledger.computing()
+        answers = self._answered(computing)
+        for each in computing:
+            found = answers[each.job]
+            if isinstance(found, Answered):
+                found = self._kept(each, found)
             if isinstance(found, str):
-                self._ledger.fail(job, found)
+                self._ledger.fail(each.job, found)
             else:
-                written += messages.result_rows(job, found.texts)
-                self._ledger.complete(job, found.summary)
+                written += messages.result_rows(each.job, found.texts)
+                self._ledger.complete(each.job, found.summary)
         return written
+
+    def _kept(self, job: Computing, answered: Answered) -> Answered | str:
+        """The same when it is in files, or why it is not."""
+        try:
+            write_result_files(self._folder.results, job.job, job.reduced, answered)
+        except (OSError, OutputError, pa.ArrowException) as error:
+            return reason(error)
+        return answered
 
     def _answered(self, jobs: Sequence[Computing]) -> dict[str, Answered | str]:
         """The answers, or why there are none."""

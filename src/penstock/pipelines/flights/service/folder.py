@@ -79,7 +79,10 @@ class Folder:
                 with suppress(OSError):  # it is not empty
                     folder.rmdir()
             elif folder.name not in with_results:
-                shutil.rmtree(folder, ignore_errors=True)
+                self.remove_results(folder.name)
+
+    def remove_results(self, job: str) -> None:
+        shutil.rmtree(self.results / job, ignore_errors=True)
 
 
 def remove(paths: Iterable[str]) -> None:

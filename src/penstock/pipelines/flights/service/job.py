@@ -16,13 +16,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from penstock.client.errors import PenstockError
 from penstock.client.kafka.cluster import Cluster as Brokers
 from penstock.flights.topics import AIRPORTS, ITINERARIES, PLANS, REQUESTS
 from penstock.pipelines.flights.service.driver import TASKS_PER_CORE, Driver
-from penstock.pipelines.flights.service.failures import is_lasting, is_passing, line_of
+from penstock.pipelines.flights.service.failures import (
+    SPARK_ERRORS,
+    is_lasting,
+    is_of_brokers,
+    is_passing,
+    line_of,
+)
 from penstock.pipelines.flights.service.folder import Folder
 from penstock.pipelines.flights.service.heartbeats import Heartbeats
 from penstock.pipelines.flights.service.ledger import Limits
@@ -123,7 +128,7 @@ class Service:
             try:
                 driver = self._driver()
                 self._watch(start(self._spark, self._settings, self._folder, driver), driver, stop)
-            except (PySparkException, SourceError, PenstockError) as error:
+            except (*SPARK_ERRORS, SourceError, PenstockError) as error:
                 self._failed(driver, error)
                 stop.wait(min(PAUSE_S_MAX, PAUSE_S_MIN * 2 ** min(self._failures - 1, 10)))
             finally:

@@ -199,7 +199,7 @@ class Ledger:
     # What comes
 
     def apply(self, arrivals: Iterable[Arrival], result_ends: Mapping[int, int]) -> None:
-        """`result_ends`: by partition of `flights.results`, an offset before which nothing of a new job is."""
+        """`result_ends`: by partition of `flights.results`, an offset before which new jobs have nothing."""
         for arrival in arrivals:
             try:
                 job = parse_job(arrival.key)
