@@ -57,6 +57,7 @@ CLIENTS = 8
 ROWS = 2_000
 """Of the smallest table; each is larger than the one before."""
 ATTEMPTS = 5
+WORKER_KILLS = 4
 CLOSE_STEP = 0.0001
 """Degrees between airports so near to each other that single precision cannot tell how near."""
 
@@ -300,6 +301,40 @@ def die_while_saving(cluster: SupervisedCluster, service: FlightsService, table:
     return True
 
 
+@pytest.mark.timeout(600)
+def test_workers_that_are_killed_again_and_again_are_not_the_fault_of_a_job(
+    cluster: SupervisedCluster, service: FlightsService, table: Table, job: str, tmp_path: Path
+) -> None:
+    """More often in one batch than it takes until the service looks for a job that is to blame."""
+    service.wait_ready()
+    done = service.newest("commits")
+    send(cluster.bootstrap, job, uploads_of(table.files))
+    kills = 0
+
+    def is_over() -> bool:
+        nonlocal kills
+        if service.newest("offsets") > done and service.is_ready:
+            kills += sum(map(processes.kill, busy_with_tasks(service.worker_pids))) > 0
+        return kills >= WORKER_KILLS or service.newest("commits") > done
+
+    wait_until(is_over, "workers are killed", timeout_s=300)
+    told = wait_state(cluster.http, job, "complete", "failed")
+    assert told["state"] == "complete", told
+    assert kills >= 1
+    print(f"workers were killed {kills} times, started again {service.log.count('starting again')} times")
+    check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
+
+
+def busy_with_tasks(pids: list[int]) -> list[int]:
+    """Those that run at this moment, and neither wait for something nor only plan what others will do."""
+    return [
+        pid
+        for pid in pids
+        if processes.command_of(pid)[-1:] == ["pyspark.worker"]
+        and (processes.stat_fields(pid) or " ")[0] == "R"
+    ]
+
+
 class Ends:
     """Where the partitions of the topic of results end, with what is not committed."""
 
@@ -328,7 +363,7 @@ def test_everybody_is_killed_and_every_result_is_exact(
         pack.forget_commit()
         pack.rage(KILLS - KILLS // 2)
         pack.finish()
-        pack.check_topic()
+        pack.check()
         wait_until(lambda: is_seen(cluster, service), "the driver's heartbeat", timeout_s=30)
     except BaseException as error:
         error.add_note(f"PENSTOCK_FLIGHTS_SEED={SEED} PENSTOCK_FLIGHTS_KILLS={KILLS}; what happened:")

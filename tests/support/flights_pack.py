@@ -208,9 +208,12 @@ class Pack:
         left = {client.name: client.job for client in self.clients if client.job}
         assert is_done, f"not done: {left}; {[status(self._cluster.http, job) for job in left.values()]}"
 
-    def check_topic(self) -> None:
+    def check(self) -> None:
+        """The topic of results and the files of the service; what clients got was compared already."""
         jobs = {job: client.table for client in self.clients for job in client.done}
         check_topic(self._cluster.bootstrap, self._cluster.http, jobs, self._folder)
+        for job, table in jobs.items():
+            table.check(self._service.data / "results" / job)
 
     def end(self) -> None:
         for client in self.clients:

@@ -35,6 +35,12 @@ def name_of(pid: int) -> str:
     return ""
 
 
+def command_of(pid: int) -> list[str]:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return (PROC / str(pid) / "cmdline").read_text().split("\0")[:-1]
+    return []
+
+
 def descendants(pid: int) -> list[int]:
     """All of them, parents before their children."""
     by_parent = children()

@@ -54,7 +54,7 @@ class Uploader:
         if (known := self._known_before(job, file, message)) is not None:
             return known
         await self._admit(self._open(job, file), size)
-        with self._room.hold(size) as has_room:
+        with self._room.hold(job, size) as has_room:
             if not has_room:
                 self._refuse(Refusal(429, "busy", "too many chunks are on their way: try later", 1))
             body = await read()

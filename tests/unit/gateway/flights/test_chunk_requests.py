@@ -81,12 +81,22 @@ def test_names() -> None:
 
 def test_room_for_bodies() -> None:
     room = BodyRoom(2 * CHUNK_BYTES_MAX)
-    with room.hold(0) as first, room.hold(CHUNK_BYTES_MAX) as second, room.hold(1) as third:
+    with room.hold("a", 0) as first, room.hold("b", CHUNK_BYTES_MAX) as second, room.hold("c", 1) as third:
         assert (first, second, third) == (True, True, False)
         assert room.bytes == 2 * CHUNK_BYTES_MAX
     assert room.bytes == 0
-    with BodyRoom(1).hold(0) as alone:
+    with BodyRoom(1, 1).hold("a", 0) as alone:
         assert alone, "one is always taken"
+
+
+def test_a_job_has_its_share_of_the_room() -> None:
+    room = BodyRoom(100, 20)
+    with room.hold("a", 15) as first, room.hold("a", 6) as second, room.hold("b", 20) as other:
+        assert (first, second, other) == (True, False, True)
+        assert room.bytes == 35
+    with room.hold("a", 20) as again:
+        assert again
+    assert room.bytes == 0
 
 
 def test_partitions_are_led_by_one_broker_after_the_other() -> None:
