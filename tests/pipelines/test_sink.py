@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
@@ -13,6 +15,7 @@ from tests.support import topics
 from tests.support.ports import free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -139,8 +142,17 @@ def test_a_batch_is_written_whole_or_not_at_all(
     """The rows of the first task are staged, and then another fails."""
     topics.create_topic(bootstrap, topic)
     staging = tmp_path / "staging"
-    value = "if(id = 99, string(raise_error('the last row')), string(id)) AS value"
-    frame = spark.range(100, numPartitions=2).selectExpr(value)
+
+    def values(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch["id"][-1].as_py() == 99:
+                deadline = time.monotonic() + 60
+                while not list(staging.glob("*/*.arrow")) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                raise RuntimeError("the last row")
+            yield pa.RecordBatch.from_arrays([batch["id"].cast(pa.string())], names=["value"])
+
+    frame = spark.range(100, numPartitions=2).mapInArrow(values, "value string")
     assert "the last row" in failure(frame, bootstrap, topic=topic, staging=str(staging))
     assert load(spark, bootstrap, topic) == []
     whole = spark.range(50, numPartitions=2).selectExpr("string(id) AS value")
