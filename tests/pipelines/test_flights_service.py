@@ -168,17 +168,8 @@ def serving(bootstrap: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.wait()
 
 
-def kill_driver(told: Told, checkpoint: Path) -> int:
-    """With SIGKILL; of Spark's commits the last is lost."""
-    assert told.heartbeat is not None
-    os.kill(told.heartbeat.pid, signal.SIGKILL)
-    commits = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
-    max(commits, key=lambda path: int(path.name)).unlink()
-    return told.heartbeat.pid
-
-
 @pytest.mark.timeout(900)
-def test_each_row_once_whatever_dies_and_one_bad_job_fails_alone(
+def test_rows_come_while_data_arrives_airports_may_be_late_and_one_bad_job_fails_alone(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     late, early, broken = (
@@ -207,7 +198,6 @@ def test_each_row_once_whatever_dies_and_one_bad_job_fails_alone(
         wait_until(lambda: told.received(late, "itineraries") == 5, "half is staged", timeout_s=ANSWER_S_MAX)
         assert told.rows.get((early.job, "q2")), "what is found in the first half is not kept back"
 
-        killed = kill_driver(told, tmp_path / "service" / "checkpoint")
         early_messages = early.send("itineraries", first=4)
         late.send("itineraries", first=3)
         late.send("airports")
@@ -222,8 +212,6 @@ def test_each_row_once_whatever_dies_and_one_bad_job_fails_alone(
         assert "missing column 'totalFare'" in str(told.jobs[broken.job].reason)
         progress = told.jobs[early.job].files["itineraries"]
         assert (progress.received, progress.duplicates) == (early_messages, 5)
-        assert told.heartbeat is not None
-        assert told.heartbeat.pid != killed
         staged = [path for kind in ("raw", "jobs") for path in (tmp_path / "service" / kind).rglob("*.*")]
         assert staged == []
 

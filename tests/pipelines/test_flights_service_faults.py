@@ -57,7 +57,7 @@ CLIENTS = 8
 ROWS = 2_000
 """Of the smallest table; each is larger than the one before."""
 ATTEMPTS = 5
-WORKER_KILLS = 4
+WORKER_KILLS = max(2, KILLS // 4)
 CLOSE_STEP = 0.0001
 """Degrees between airports so near to each other that single precision cannot tell how near."""
 
@@ -305,7 +305,7 @@ def die_while_saving(cluster: SupervisedCluster, service: FlightsService, table:
 def test_workers_that_are_killed_again_and_again_are_not_the_fault_of_a_job(
     cluster: SupervisedCluster, service: FlightsService, table: Table, job: str, tmp_path: Path
 ) -> None:
-    """More often in one batch than it takes until the service looks for a job that is to blame."""
+    """In the long form more often in one batch than it takes until the service looks for a job to blame."""
     service.wait_ready()
     done = service.newest("commits")
     send(cluster.bootstrap, job, uploads_of(table.files))

@@ -230,6 +230,17 @@ def test_a_record_of_no_job_is_counted_and_disturbs_nobody() -> None:
     assert ledger.changed() == []
 
 
+def test_what_others_wrote_among_the_states_is_left_out() -> None:
+    ledger = Ledger(Limits())
+    ledger.apply([chunk(JOB, ITINERARIES, 0)], ENDS)
+    ((_, value),) = ledger.changed()
+    assert value is not None
+    others = [b"", b"{}", b"\xff", Job(OTHER).to_json(), Job(OTHER).to_json({"airports": 1})]
+    loaded = Ledger.load([*others, value], Limits())
+    assert loaded.refused == len(others)
+    assert told(loaded) == told(ledger)
+
+
 def test_results_of_a_new_job_are_after_what_is_there() -> None:
     ledger = Ledger(Limits())
     ledger.apply([request(JOB, Request.CREATE, at=5)], {results_partition(JOB): 42})

@@ -16,6 +16,8 @@ SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 OWN_ERROR: Final = re.compile(r"^penstock\.[\w.]+\.(\w+): (.*)$", re.MULTILINE)
 PYTHON_ERROR: Final = re.compile(r"^[\w.]+(?:Error|Exception): .+$", re.MULTILINE)
 """The last line of a worker's traceback."""
+CALLED: Final = re.compile("An error occurred while calling ")
+"""The first line of an error from Java, which says nothing else."""
 WORKER_ERRORS: Final = (
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
@@ -60,5 +62,5 @@ def line_of(error: Exception) -> str:
     own, elsewhere = OWN_ERROR.findall(text), PYTHON_ERROR.findall(text)
     if own:
         return str(own[-1][1])
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip(": ") for line in text.splitlines() if line.strip() and not CALLED.match(line)]
     return str(elsewhere[-1]) if elsewhere else (lines or [type(error).__name__])[0]

@@ -192,8 +192,11 @@ class Ledger:
         """From the newest value of each key of `flights.jobs`."""
         ledger = Ledger(limits)
         for value in values:
-            public, private = Job.with_private(value)
-            ledger._entries[public.job] = _entry(public, private)
+            try:
+                public, private = Job.with_private(value)
+                ledger._entries[public.job] = _entry(public, private)
+            except (RecordError, KeyError, TypeError, ValueError):
+                ledger.refused += 1  # somebody else has written there
         return ledger
 
     # What comes
