@@ -1,6 +1,5 @@
 """`penstock flights serve` on a real broker: several jobs at once, one of them broken, with messages that
-come twice and airports that come last; its driver is killed in between and robbed of its last commit. Every
-row of the answers is there once, as the oracle says.
+come twice and airports that come last. Every row of the answers is there once, as the oracle says.
 """
 
 from __future__ import annotations
