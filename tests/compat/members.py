@@ -74,6 +74,9 @@ class Member:
         self.assignment: frozenset[int] = frozenset()
         self.rebalances = 0
         self.error: BaseException | None = None
+        self.refused: list[Place] = []
+        """Received, and their commit was refused: as long as their partitions stay with this member, nobody
+        is given them again, and it has to commit them later."""
         self._leave = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name=f"member of {group}")
         self._thread.start()
@@ -86,6 +89,10 @@ class Member:
 
     def _run(self) -> None:
         raise NotImplementedError
+
+    def revoked(self, partitions: Iterable[int]) -> None:
+        gone = set(partitions)
+        self.refused = [place for place in self.refused if place[0] not in gone]
 
     def leave(self) -> None:
         """Closes the client as its users do, which a member without instance id says to the group."""
@@ -109,7 +116,7 @@ class ConfluentMember(Member):
         if self.instance:
             config["group.instance.id"] = self.instance
         consumer = confluent_kafka.Consumer(config)
-        consumer.subscribe([self.topic], on_assign=self._count, on_revoke=self._count)
+        consumer.subscribe([self.topic], on_assign=self._count, on_revoke=self._give_up)
         try:
             while not self._leave.is_set():
                 messages = consumer.consume(100, POLL_SECONDS)
@@ -121,13 +128,18 @@ class ConfluentMember(Member):
     def _count(self, *_: object) -> None:
         self.rebalances += 1
 
+    def _give_up(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        self.rebalances += 1
+        self.revoked(part.partition for part in partitions)
+
     def _process(self, consumer: confluent_kafka.Consumer, messages: list[confluent_kafka.Message]) -> None:
         for message in messages:
             assert message.error() is None, message.error()
-        places = [(message.partition(), message.offset()) for message in messages]
+        new = [(message.partition(), message.offset()) for message in messages]
+        self.ledger.received(new)
+        places = self.refused + new
         if not places:
             return
-        self.ledger.received(places)
         ends: dict[int, int] = {}
         for partition, offset in places:
             ends[partition] = offset + 1
@@ -137,7 +149,9 @@ class ConfluentMember(Member):
         except confluent_kafka.KafkaException as error:
             if error.args[0].code() not in COMMIT_REFUSED:
                 raise
+            self.refused = places
         else:
+            self.refused = []
             self.ledger.commit(places)
 
 
@@ -161,14 +175,17 @@ class KafkaPythonMember(Member):
             while not self._leave.is_set():
                 batches = consumer.poll(timeout_ms=int(POLL_SECONDS * 1_000))
                 self.assignment = frozenset(part.partition for part in consumer.assignment())
-                places = [(m.partition, m.offset) for messages in batches.values() for m in messages]
+                new = [(m.partition, m.offset) for messages in batches.values() for m in messages]
+                self.ledger.received(new)
+                places = self.refused + new
                 if not places:
                     continue
-                self.ledger.received(places)
                 try:
                     consumer.commit()
                 except (kafka_errors.CommitFailedError, kafka_errors.RebalanceInProgressError):
+                    self.refused = places
                     continue
+                self.refused = []
                 self.ledger.commit(places)
         finally:
             consumer.close()
@@ -178,8 +195,9 @@ class _Listener(kafka.ConsumerRebalanceListener):
     def __init__(self, member: Member) -> None:
         self._member = member
 
-    def on_partitions_revoked(self, revoked: object) -> None:
+    def on_partitions_revoked(self, revoked: Iterable[kafka.TopicPartition]) -> None:
         self._member.rebalances += 1
+        self._member.revoked(part.partition for part in revoked)
 
     def on_partitions_assigned(self, assigned: object) -> None:
         self._member.rebalances += 1

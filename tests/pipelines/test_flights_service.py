@@ -214,6 +214,15 @@ def test_rows_come_while_data_arrives_airports_may_be_late_and_one_bad_job_fails
         staged = [path for kind in ("raw", "jobs") for path in (tmp_path / "service" / kind).rglob("*.*")]
         assert staged == []
 
+        topics.fill(broker.bootstrap, REQUESTS, [request_value(Request.DELETE)], key=early.job)
+        wait_until(
+            lambda: told.read().jobs[early.job].state is State.DELETED,
+            "it is deleted",
+            timeout_s=ANSWER_S_MAX,
+        )
+        results = tmp_path / "service" / "results"
+        wait_until(lambda: [path.name for path in results.iterdir()] == [late.job], "its files are gone")
+
 
 def wait_for_topics(bootstrap: str) -> None:
     client = topics.admin(bootstrap)
