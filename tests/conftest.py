@@ -30,16 +30,28 @@ if TYPE_CHECKING:
     from tests.support.postgres import PostgresProcess
 
 
-RINGS = ("pipelines", "browser", "e2e", "compat", "sim")
-"""Those with long tests first: of two processes none is left with a long one at the end."""
+LONG_RINGS = ("browser", "e2e", "compat", "sim")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
-        ring = item.path.relative_to(config.rootpath / "tests").parts[0]
-        return RINGS.index(ring) if ring in RINGS else len(RINGS)
+    """Spread the files that start Spark among the others with long tests, and leave short ones for the end.
 
-    items.sort(key=rank)
+    Spark wants all cores and the others mostly wait: side by side they fill the machine, where Spark beside
+    Spark starves and waiting beside waiting idles. Short files at the end keep all processes busy up to it.
+    """
+    spark: dict[Path, int] = {}  # each lane: file to its place in it
+    long: dict[Path, int] = {}
+    short: dict[Path, int] = {}
+    for item in items:
+        ring = item.path.relative_to(config.rootpath / "tests").parts[0]
+        if ring == "pipelines" or item.get_closest_marker("spark"):
+            lane = spark
+        else:
+            lane = long if ring in LONG_RINGS else short
+        lane.setdefault(item.path, len(lane))
+    order = {path: place / len(lane) for lane in (spark, long) for path, place in lane.items()}
+    order |= {path: 1 + place for path, place in short.items()}
+    items.sort(key=lambda item: order[item.path])
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from tests.support.demo import PENSTOCK, DemoProcess
 from tests.support.ports import free_port, free_ports
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.spark
+
 ALL_COUNTED = re.compile(r"counted ([\d,]+) of \1 positions, 0 lost")
 BROKERS = 3
 

@@ -24,6 +24,8 @@ from tests.support.broker import SOURCE
 from tests.support.ports import free_port, free_ports
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.spark
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MAKE_TARGETS_RUN_BY_CI = {"make install", "make lint", "make test", "make demo"}
