@@ -8,7 +8,7 @@ PYTHON = $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 pyt
     $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 
 .DEFAULT_GOAL := help
-.PHONY: help install console demo lint test bench soak clean
+.PHONY: help install console console-test tools demo lint test bench soak clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -34,11 +34,16 @@ lint: install ## Style, types and architecture rules.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint console ## Lint, then all tests. Brings kcat and Chromium when it can.
+test: install ## Lint, then all tests. Brings kcat and Chromium when it can.
+	$(MAKE) --jobs=2 lint console-test tools
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+console-test: console
+	$(BIN)/python scripts/console.py test
+
+tools: install
 	scripts/ensure-kcat
 	scripts/ensure-chromium $(BIN)/python
-	$(BIN)/python scripts/console.py test
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt

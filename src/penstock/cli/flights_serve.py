@@ -72,8 +72,8 @@ def serve(
         watch([f"{name}={value}" for name, value in options.items()])
         return
     try:
+        from penstock.pipelines.claim import FolderError
         from penstock.pipelines.flights.service import job
-        from penstock.pipelines.flights.service.folder import FolderError
         from penstock.pipelines.flights.service.ledger import Limits
         from penstock.spark import SparkSetupError
     except ImportError as error:

@@ -56,8 +56,8 @@ def heatmap(
 ) -> None:
     """Count positions by cell and window, and write what changes to the topic traffic.heatmap."""
     try:
+        from penstock.pipelines.claim import FolderError
         from penstock.pipelines.traffic import job
-        from penstock.pipelines.traffic.checkpoint import CheckpointError
         from penstock.spark import SparkSetupError
     except ImportError as error:
         raise CommandFailed(f"needs pip install 'penstock[spark]' ({error})") from error
@@ -69,7 +69,7 @@ def heatmap(
     with stopped_by_signals() as stop:
         try:
             job.run(settings, master, stop, lambda line: print(line, flush=True))
-        except (job.JobError, CheckpointError, SparkSetupError, PenstockError) as error:
+        except (job.JobError, FolderError, SparkSetupError, PenstockError) as error:
             raise CommandFailed(str(error)) from error
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 
 from penstock.pipelines.flights.service.alone import TRIES, alone
-from penstock.pipelines.flights.service.failures import is_of_brokers, is_passing, line_of
+from penstock.pipelines.flights.service.failures import is_of_brokers, is_passing
 from penstock.spark.errors import SourceError
 
 KILLED = "Job aborted: Python worker exited unexpectedly (crashed)"
@@ -59,11 +59,3 @@ def test_who_is_to_blame() -> None:
     assert [is_of_brokers(each) for each in (SourceError("no broker"), away, killed)] == [True, True, False]
     assert all(map(is_passing, (SourceError("no broker"), away, killed)))
     assert not is_passing(ValueError("nobody has seen this before"))
-
-
-def test_what_an_error_says_in_one_line() -> None:
-    called = "An error occurred while calling o327.collectToPython."
-    told = line_of(PySparkRuntimeError(f"{called}\n: org.apache.spark.SparkException: {KILLED}\n\tat org"))
-    assert told == f"org.apache.spark.SparkException: {KILLED}"
-    assert line_of(PySparkRuntimeError(AWAY)) == "topic t: no broker answers"
-    assert line_of(ValueError()) == "ValueError"

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException
 
 from penstock.pipelines.flights import transforms
 from penstock.pipelines.flights.output import ResultsFolder, Summary, results_folder
@@ -23,6 +22,7 @@ from penstock.pipelines.flights.schemas import (
     ITINERARY_DELIMITER,
 )
 from penstock.pipelines.flights.text import chunks
+from penstock.spark.failures import SPARK_ERRORS, line_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -60,8 +60,8 @@ def run(
         limit_shuffles(spark)
         try:
             return answer(spark, *tables, folder, progress=progress, began=began)
-        except (PySparkException, Py4JJavaError) as error:
-            raise JobError(f"Spark: {one_line(error)}") from error
+        except SPARK_ERRORS as error:
+            raise JobError(f"Spark: {line_of(error)}") from error
         except (Py4JError, ConnectionError) as error:
             raise JobError(
                 "Spark: its Java process has died; perhaps spark.driver.memory is too small"
@@ -92,13 +92,6 @@ def limit_shuffles(spark: SparkSession) -> None:
     context = spark.sparkContext
     if not context.getConf().contains(SHUFFLE_PARTITIONS):
         spark.conf.set(SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
-
-
-def one_line(error: Exception) -> str:
-    """Spark's own words without the stack below them; of a failed task, what the task said."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes or lines or [type(error).__name__])[-1 if causes else 0]
 
 
 def itineraries_file(path: str) -> CsvFile:

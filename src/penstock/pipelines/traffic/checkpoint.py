@@ -9,8 +9,6 @@ is not a local one there is no `heatmap.json`; the state itself then says what i
 
 from __future__ import annotations
 
-import fcntl
-import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +17,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from penstock.client.errors import InvalidMessageError
+from penstock.pipelines.claim import FolderError, claimed
 from penstock.pipelines.traffic.tally import Shape
 from penstock.traffic.grid import Grid
 
@@ -29,36 +28,18 @@ ABOUT: Final = "heatmap.json"
 SPARK: Final = "spark"
 
 
-class CheckpointError(Exception):
-    """The folder cannot be used; the message is one line."""
-
-
 @contextmanager
-def claimed(folder: str, shape: Shape) -> Iterator[str]:
+def claimed_checkpoint(folder: str, shape: Shape) -> Iterator[str]:
     """Where Spark's checkpoint is. Only one process at a time has a folder."""
     path = _local(folder)
     if path is None:
         yield f"{folder.rstrip('/')}/{SPARK}"
         return
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        about = path / ABOUT
-        if not about.exists() and any(path.iterdir()):
-            raise CheckpointError(f"{folder} is not empty, and no checkpoint of a heat map")
-        descriptor = os.open(about, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise CheckpointError(f"{folder} cannot be used as checkpoint: {error.strerror}") from error
-    with open(descriptor, "r+b", buffering=0) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise CheckpointError(f"{folder} is in use by another heat map job") from error
-        found = file.read()
-        if not found:
-            file.write(_described(shape))
-            os.fsync(file.fileno())
-        elif (made_for := _shape(folder, found)) != shape:
-            raise CheckpointError(
+    with claimed(
+        path, ABOUT, _described(shape), kind="checkpoint of a heat map", owner="heat map job"
+    ) as found:
+        if (made_for := _shape(folder, found)) != shape:
+            raise FolderError(
                 f"{folder} is a checkpoint for {made_for}, and not for {shape}; use another folder"
             )
         yield str(path / SPARK)
@@ -80,4 +61,4 @@ def _shape(folder: str, found: bytes) -> Shape:
         about = orjson.loads(found)
         return Shape(about["window_ms"], Grid.from_json(orjson.dumps(about["grid"])))
     except (orjson.JSONDecodeError, KeyError, TypeError, InvalidMessageError) as error:
-        raise CheckpointError(f"{folder}/{ABOUT} is damaged: {error}") from error
+        raise FolderError(f"{folder}/{ABOUT} is damaged: {error}") from error

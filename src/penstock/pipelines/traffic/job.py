@@ -7,7 +7,6 @@ fails again and again without any batch in between.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -16,17 +15,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from penstock.client.errors import PenstockError
 from penstock.client.kafka.cluster import Cluster as Brokers
-from penstock.pipelines.flights.job import one_line
 from penstock.pipelines.traffic import transforms
-from penstock.pipelines.traffic.checkpoint import claimed
+from penstock.pipelines.traffic.checkpoint import claimed_checkpoint
 from penstock.pipelines.traffic.publisher import HeatmapPublisher
 from penstock.pipelines.traffic.source import FORMAT, GRID, PositionsDataSource
 from penstock.pipelines.traffic.tally import Shape
 from penstock.spark.errors import SourceError
+from penstock.spark.failures import SPARK_ERRORS, line_of, own_kind
 from penstock.spark.session import own_interrupts, session
 from penstock.spark.small_batches import small_batches
 from penstock.traffic.city_map import read_map
@@ -50,9 +48,6 @@ RESTART_PAUSE_S: Final = 1.0
 FAILURES_MAX: Final = 5
 """In a row, of a kind that nobody has foreseen."""
 
-_OWN_ERROR: Final = re.compile(r"^penstock\.[\w.]+\.(\w+): (.*)$", re.MULTILINE)
-_PYTHON_ERROR: Final = re.compile(r"^[\w.]+(?:Error|Exception): .+$", re.MULTILINE)
-"""The last line of a worker's traceback."""
 _NEVER_PASSES: Final = ("DataLossError", "OptionError", "StateError")
 
 Say = Callable[[str], None]
@@ -73,10 +68,10 @@ class Settings:
 
 
 def run(settings: Settings, master: str | None, stop: threading.Event, say: Say) -> None:
-    """Runs until `stop` is set. Raises JobError, CheckpointError, SparkSetupError or PenstockError."""
+    """Runs until `stop` is set. Raises JobError, FolderError, SparkSetupError or PenstockError."""
     ensure_heatmap_topic(settings.bootstrap)
     shape = Shape(settings.window_ms, read_map(settings.bootstrap).grid)
-    with claimed(settings.checkpoint, shape) as folder:
+    with claimed_checkpoint(settings.checkpoint, shape) as folder:
         with own_interrupts():
             spark = session(master, app_name=APPLICATION, config=config(master))
         try:
@@ -151,7 +146,7 @@ class _Job:
             publisher = HeatmapPublisher(self._settings.bootstrap, TIMEOUT_MS)
             try:
                 self._watch(self._start(publisher), publisher, stop)
-            except (PySparkException, SourceError, PenstockError) as error:
+            except (*SPARK_ERRORS, SourceError, PenstockError) as error:
                 failures = 1 if publisher.totals is not None else failures + 1
                 self._say(f"starting again: {passing(publisher.error or error, failures)}")
                 stop.wait(RESTART_PAUSE_S)
@@ -198,11 +193,7 @@ def progress_line(publisher: HeatmapPublisher, per_second: float) -> str:
 
 def passing(error: Exception, failures: int) -> str:
     """The error in one line, if the query may be started again; JobError otherwise."""
-    found = _OWN_ERROR.findall(str(error))
-    if isinstance(error, SourceError | PenstockError):
-        found = [(type(error).__name__, str(error))]
-    elsewhere = _PYTHON_ERROR.findall(str(error))
-    kind, line = found[-1] if found else ("", elsewhere[-1] if elsewhere else one_line(error))
+    kind, line = own_kind(error), line_of(error)
     if kind in _NEVER_PASSES or (not kind and failures >= FAILURES_MAX):
         raise JobError(line) from error
     return line

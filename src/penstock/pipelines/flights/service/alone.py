@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from penstock.pipelines.flights.service.failures import CANCELLED, SPARK_ERRORS, is_passing, line_of
+from penstock.pipelines.flights.service.failures import CANCELLED, is_passing
+from penstock.spark.failures import SPARK_ERRORS, line_of
 
 TRIES: Final = 5
 

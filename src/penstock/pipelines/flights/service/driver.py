@@ -26,7 +26,7 @@ from penstock.pipelines.flights.output import OutputError
 from penstock.pipelines.flights.service import messages
 from penstock.pipelines.flights.service.alone import alone
 from penstock.pipelines.flights.service.computing import Answered, answer
-from penstock.pipelines.flights.service.failures import SPARK_ERRORS, is_passing
+from penstock.pipelines.flights.service.failures import is_passing
 from penstock.pipelines.flights.service.folder import remove, sync
 from penstock.pipelines.flights.service.ledger import LOST, Computing, Ledger, Limits, RowsReady
 from penstock.pipelines.flights.service.plan import share
@@ -35,6 +35,7 @@ from penstock.pipelines.flights.service.result_files import write_result_files
 from penstock.pipelines.flights.service.source import arrival
 from penstock.pipelines.flights.service.states import read_states, result_ends
 from penstock.spark.cluster import Cluster
+from penstock.spark.failures import SPARK_ERRORS
 from penstock.spark.held_sink import HeldSink
 from penstock.spark.sink_state import Batch
 

@@ -13,7 +13,6 @@ waits for any more puts in its place late is in nobody's way.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import uuid
@@ -22,13 +21,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from penstock.pipelines.claim import claimed
+
 ABOUT: Final = "flights.json"
 KIND: Final = b'{"kind": "penstock flights"}\n'
 ASIDE: Final = ".aside"
-
-
-class FolderError(Exception):
-    """The folder cannot be used; the message is one line."""
 
 
 class Folder:
@@ -42,22 +39,7 @@ class Folder:
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Only one process at a time has a folder."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            about = self.path / ABOUT
-            if not about.exists() and any(self.path.iterdir()):
-                raise FolderError(f"{self.path} is not empty, and no folder of the Flights service")
-            descriptor = os.open(about, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise FolderError(f"{self.path} cannot be used: {error.strerror}") from error
-        with open(descriptor, "r+b", buffering=0) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise FolderError(f"{self.path} is in use by another Flights service") from error
-            if not file.read():
-                file.write(KIND)
-                os.fsync(file.fileno())
+        with claimed(self.path, ABOUT, KIND, kind="folder of the Flights service", owner="Flights service"):
             for folder in (self.raw, self.jobs, self.results):
                 folder.mkdir(exist_ok=True)
             yield

@@ -21,18 +21,13 @@ from penstock.client.errors import PenstockError
 from penstock.client.kafka.cluster import Cluster as Brokers
 from penstock.flights.topics import AIRPORTS, ITINERARIES, PLANS, REQUESTS
 from penstock.pipelines.flights.service.driver import TASKS_PER_CORE, Driver
-from penstock.pipelines.flights.service.failures import (
-    SPARK_ERRORS,
-    is_lasting,
-    is_of_brokers,
-    is_passing,
-    line_of,
-)
+from penstock.pipelines.flights.service.failures import is_lasting, is_of_brokers, is_passing
 from penstock.pipelines.flights.service.folder import Folder
 from penstock.pipelines.flights.service.heartbeats import Heartbeats
 from penstock.pipelines.flights.service.ledger import Limits
 from penstock.pipelines.flights.service.source import FORMAT, STAGING, FlightsDataSource
 from penstock.spark.errors import SourceError
+from penstock.spark.failures import SPARK_ERRORS, line_of
 from penstock.spark.options import Connection
 from penstock.spark.session import own_interrupts, session
 from penstock.spark.small_batches import small_batches
