@@ -35,8 +35,8 @@ lint: install ## Style, types and architecture rules.
 	$(BIN)/lint-imports
 
 test: install ## Lint, then all tests. Brings kcat and Chromium when it can.
-	$(MAKE) --jobs=2 lint console-test tools
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(MAKE) --jobs=3 lint console-test tools
+	$(BIN)/pytest -n 3 --no-loadscope-reorder
 
 console-test: console
 	$(BIN)/python scripts/console.py test
@@ -44,6 +44,7 @@ console-test: console
 tools: install
 	scripts/ensure-kcat
 	scripts/ensure-chromium $(BIN)/python
+	$(BIN)/python -m tests.support.java
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support.broker import BrokerProcess
 from tests.support.java import QUICK_START
@@ -27,31 +28,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from xdist.remote import Producer
+
     from tests.support.postgres import PostgresProcess
 
 
 LONG_RINGS = ("browser", "e2e", "compat", "sim")
+SHARED_SESSION = "tests/pipelines/shared_session"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def together(nodeid: str) -> str:
+    """What runs in one process: a file, or those with one Spark session between them."""
+    return SHARED_SESSION if nodeid.startswith(SHARED_SESSION) else nodeid.partition("::")[0]
+
+
+class Scheduling(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return together(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    return Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spread the files that start Spark among the others with long tests, and leave short ones for the end.
 
     Spark wants all cores and the others mostly wait: side by side they fill the machine, where Spark beside
     Spark starves and waiting beside waiting idles. Short files at the end keep all processes busy up to it.
     """
-    spark: dict[Path, int] = {}  # each lane: file to its place in it
-    long: dict[Path, int] = {}
-    short: dict[Path, int] = {}
+    lanes: dict[str, dict[str, None]] = {}
     for item in items:
-        ring = item.path.relative_to(config.rootpath / "tests").parts[0]
-        if ring == "pipelines" or item.get_closest_marker("spark"):
-            lane = spark
-        else:
-            lane = long if ring in LONG_RINGS else short
-        lane.setdefault(item.path, len(lane))
-    order = {path: place / len(lane) for lane in (spark, long) for path, place in lane.items()}
-    order |= {path: 1 + place for path, place in short.items()}
-    items.sort(key=lambda item: order[item.path])
+        ring = item.nodeid.split("/")[1]
+        lane = "long" if ring in LONG_RINGS else ring
+        if item.get_closest_marker("spark"):
+            lane = "spark"
+        lanes.setdefault(lane, {})[together(item.nodeid)] = None
+    order: dict[str, float] = {}
+    for lane, files in lanes.items():
+        is_spread = lane in ("spark", "long", "pipelines")
+        order |= {file: place / len(files) if is_spread else 1 for place, file in enumerate(files)}
+    items.sort(key=lambda item: order[together(item.nodeid)])
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Java for tests: a virtual machine that lives for seconds.
 
-It never gains what the better compiler costs, and most of its work is to load the classes of Spark. `python -m
-tests.support.java` runs some of Spark once and leaves these classes in the environment in a form that Java
+It never gains what the better compiler costs, and much of its work is to load the classes of Spark. Run as a
+program, this module runs some of Spark once and leaves these classes in the environment, in a form that Java
 takes as it is. A Java that cannot make or use such an archive does without it.
 """
 
@@ -13,44 +13,51 @@ import sys
 import tempfile
 from pathlib import Path
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 ARCHIVE = Path(sys.prefix, "spark-classes.jsa")
-ARCHIVE_S_MAX = 180
-SPARK_OPTIONS = "SPARK_SUBMIT_OPTS"
-
-
-def quick_start() -> str:
-    """Options for Java."""
-    return f"{QUICK_START} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else QUICK_START
+ARCHIVE_S_MAX = 300
+QUIET = "-Xlog:cds*=off"
+"""Nothing about an archive of another Java or for other classes: stdout may be somebody's input."""
+BRIEF_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_START = f"{BRIEF_LIFE} {QUIET} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else BRIEF_LIFE
 
 
 def make_archive() -> None:
     aside = ARCHIVE.with_suffix(f".{os.getpid()}")
-    environment = os.environ | {SPARK_OPTIONS: f"{QUICK_START} -XX:ArchiveClassesAtExit={aside}"}
     # Java writes the archive when it ends, and holds the pipe until then.
     done = subprocess.run(
         [sys.executable, "-c", "from tests.support.java import use_spark; use_spark()"],
-        env=environment,
+        env=os.environ | {"SPARK_SUBMIT_OPTS": f"{BRIEF_LIFE} {QUIET} -XX:ArchiveClassesAtExit={aside}"},
         capture_output=True,
         text=True,
         timeout=ARCHIVE_S_MAX,
         check=False,
     )
-    if done.returncode:
-        sys.exit(done.stderr)
-    if aside.exists():
+    if done.returncode == 0 and aside.exists():
         aside.replace(ARCHIVE)
+    else:
+        print(f"no archive of Spark's classes: {done.stderr or done.stdout}", file=sys.stderr)
 
 
 def use_spark() -> None:
-    """What most tests use of it."""
+    """What most tests use of it: a batch job, and a stream that keeps a state."""
     from penstock.pipelines.flights import job
-    from penstock.pipelines.flights.generate import Sizes, generate
+    from penstock.pipelines.flights.generate import AIRPORTS, ITINERARIES, generate
     from penstock.spark import session
 
     with tempfile.TemporaryDirectory() as folder:
-        spark = session()
-        ...
+        generate(1_000, folder)
+        spark = session("local[2]")
+        job.run_in(
+            spark,
+            job.itineraries_file(f"{folder}/{ITINERARIES}"),
+            job.airports_file(f"{folder}/{AIRPORTS}"),
+            f"{folder}/out",
+        )
+        counts = spark.readStream.format("rate").load().groupBy("value").count()
+        counting = counts.writeStream.outputMode("update").foreachBatch(lambda batch, _: batch.collect())
+        counting = counting.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
+        counting.start().awaitTermination()
+        spark.stop()
 
 
 if __name__ == "__main__" and not ARCHIVE.exists():

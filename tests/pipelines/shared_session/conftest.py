@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder: starting a JVM costs seconds."""
+"""One Spark session for all tests of this folder, which run in one process: starting a JVM costs seconds."""
 
 from __future__ import annotations
 
