@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.flights.jobs import Job, State
 from penstock.flights.records import Request, ResultEnd, chunk_headers, end_headers, request_value
 from penstock.flights.topics import AIRPORTS, ITINERARIES, PARTITIONS, REQUESTS
+from penstock.pipelines.flights.service.entry import Piece
 from penstock.pipelines.flights.service.intervals import Intervals
 from penstock.pipelines.flights.service.ledger import (
     DELETED,
@@ -20,7 +21,6 @@ from penstock.pipelines.flights.service.ledger import (
     Arrival,
     Ledger,
     Limits,
-    Piece,
     results_partition,
 )
 
@@ -278,6 +278,22 @@ def test_quotas_of_a_job_of_all_and_of_their_number() -> None:
     ledger.apply([request(fifth, Request.CREATE), request(OTHER, Request.CREATE)], ENDS)
     assert told(ledger, fifth).state is State.RECEIVING
     assert told(ledger, OTHER).reason == "there are 2 jobs already: try later"
+
+
+def test_what_all_have_together_is_what_jobs_under_way_have() -> None:
+    limits = Limits(total_bytes=3 * LENGTH)
+    ledger = Ledger(limits)
+    ledger.apply([chunk(JOB, ITINERARIES, number) for number in range(2)], ENDS)
+    ledger = reloaded(ledger, limits)
+    ledger.apply([chunk(OTHER, ITINERARIES, number) for number in range(2)], ENDS)
+    assert told(ledger, OTHER).state is State.FAILED
+    ledger.apply([request(JOB, Request.DELETE), request(OTHER, Request.DELETE)], ENDS)
+    ledger = reloaded(ledger, limits)
+    third = str(UUID(int=3))
+    ledger.apply([chunk(third, ITINERARIES, number) for number in range(3)], ENDS)
+    assert told(ledger, third).state is State.RECEIVING
+    ledger.apply([chunk(third, ITINERARIES, 3)], ENDS)
+    assert told(ledger, third).state is State.FAILED
 
 
 def test_time_takes_what_is_abandoned_and_what_is_done() -> None:

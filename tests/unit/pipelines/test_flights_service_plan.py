@@ -9,7 +9,8 @@ import pytest
 
 from penstock.pipelines.flights.csv_blocks import BLOCK_BYTES
 from penstock.pipelines.flights.service import plan
-from penstock.pipelines.flights.service.ledger import Piece, RowsReady
+from penstock.pipelines.flights.service.entry import Piece
+from penstock.pipelines.flights.service.ledger import RowsReady
 from penstock.pipelines.flights.service.reducing import _blocks, joined
 from penstock.spark.offsets import OffsetRange, Partition
 

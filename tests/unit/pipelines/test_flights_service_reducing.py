@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.pipelines.flights.service import messages
-from penstock.pipelines.flights.service.ledger import LOST, AirportsReady, Piece
+from penstock.pipelines.flights.service.entry import Piece
+from penstock.pipelines.flights.service.ledger import LOST, AirportsReady
 from penstock.pipelines.flights.service.plan import Part
 from penstock.pipelines.flights.service.reducing import _guarded, write_airports
 

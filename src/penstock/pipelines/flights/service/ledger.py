@@ -19,11 +19,11 @@ loaded again. Time is that of the records, which brokers stamp.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from zlib import crc32
 
-from penstock.flights.jobs import FILES, QUERIES, FileProgress, Job, QueryProgress, State
+from penstock.flights.jobs import QUERIES, Job, QueryProgress, State
 from penstock.flights.records import (
     End,
     RecordError,
@@ -34,7 +34,7 @@ from penstock.flights.records import (
     parse_upload,
 )
 from penstock.flights.topics import FILE_TOPICS, PARTITIONS, REQUESTS
-from penstock.pipelines.flights.service.intervals import Intervals
+from penstock.pipelines.flights.service.entry import Entry, Piece, ReceivedFile
 
 FORGET_MS: Final = 7 * 24 * 3_600_000
 """After so long nothing is known any more of a job that has expired."""
@@ -55,15 +55,6 @@ class Limits:
     """So long the files of a job that is done stay."""
     abandon_ms: int = 86_400_000
     """After so long without a message nobody will send the rest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some bytes of a staged file: whole lines."""
-
-    path: str
-    position: int
-    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,67 +103,6 @@ class Computing:
     """Of queries 1 and 2, that are written."""
 
 
-@dataclass(slots=True)
-class _File:
-    seen: Intervals = field(default_factory=Intervals)
-    messages: int | None = None
-    bytes: int = 0
-    duplicates: int = 0
-    header: str | None = None
-    pieces: list[tuple[int, int, Piece]] = field(default_factory=list)
-    """First message, how many, and their bytes: neighbours in the log are neighbours here."""
-
-    @property
-    def is_complete(self) -> bool:
-        return self.messages is not None and self.seen.next >= self.messages
-
-    @property
-    def progress(self) -> FileProgress:
-        return FileProgress(self.seen.next, len(self.seen), self.messages, self.bytes, self.duplicates)
-
-    def keep(self, message: int, piece: Piece) -> None:
-        if self.pieces:
-            first, count, last = self.pieces[-1]
-            follows = last.path == piece.path and last.position + last.length == piece.position
-            if follows and first + count == message:
-                joined = replace(last, length=last.length + piece.length)
-                self.pieces[-1] = (first, count + 1, joined)
-                return
-        self.pieces.append((message, 1, piece))
-
-    @property
-    def pieces_in_order(self) -> tuple[Piece, ...]:
-        return tuple(piece for _, _, piece in sorted(self.pieces, key=lambda each: each[0]) if piece.length)
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A job; `public` is what is told of it, kept up to date where it changes."""
-
-    public: Job
-    files: dict[str, _File] = field(default_factory=lambda: {name: _File() for name in FILES})
-    airports: str | None = None
-    """Where the positions are, once they are known."""
-    reduced: list[str] = field(default_factory=list)
-
-    @property
-    def bytes(self) -> int:
-        return sum(file.bytes for file in self.files.values())
-
-    def paths(self) -> set[str]:
-        found = {piece.path for file in self.files.values() for _, _, piece in file.pieces}
-        found.update(self.reduced)
-        if self.airports is not None:
-            found.add(self.airports)
-        return found
-
-    def drop_staged(self) -> None:
-        for file in self.files.values():
-            file.pieces = []
-        self.airports = None
-        self.reduced = []
-
-
 def results_partition(job: str) -> int:
     """Where the results of a job are written, all of them in one partition, in their order."""
     return crc32(job.encode()) % PARTITIONS
@@ -181,9 +111,11 @@ def results_partition(job: str) -> int:
 class Ledger:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Entry] = {}
         self._changed: dict[str, None] = {}
         self._endings: list[tuple[str, ResultEnd]] = []
+        self._open_bytes = 0
+        """Of all jobs that are not done."""
         self.refused = 0
         """Records that are of no job."""
 
@@ -193,10 +125,13 @@ class Ledger:
         ledger = Ledger(limits)
         for value in values:
             try:
-                public, private = Job.with_private(value)
-                ledger._entries[public.job] = _entry(public, private)
+                entry = Entry.from_json(value)
             except (RecordError, KeyError, TypeError, ValueError):
                 ledger.refused += 1  # somebody else has written there
+                continue
+            ledger._entries[entry.public.job] = entry
+            if not entry.public.state.is_final:
+                ledger._open_bytes += entry.size
         return ledger
 
     # What comes
@@ -249,7 +184,7 @@ class Ledger:
         self._touch(entry, arrival.timestamp_ms)
         self._settle(entry)
 
-    def _file_end(self, file: _File, messages: int) -> None:
+    def _file_end(self, file: ReceivedFile, messages: int) -> None:
         if file.messages is not None and file.messages != messages:
             raise RecordError(f"it ended after {file.messages} messages, and then after {messages}")
         if messages == 0:
@@ -258,7 +193,7 @@ class Ledger:
             raise RecordError(f"it ends after {messages} messages, and message {file.seen.end - 1} was there")
         file.messages = messages
 
-    def _chunk(self, entry: _Entry, file: _File, message: int, arrival: Arrival) -> None:
+    def _chunk(self, entry: Entry, file: ReceivedFile, message: int, arrival: Arrival) -> None:
         if message in file.seen:
             file.duplicates += 1
             return
@@ -270,6 +205,7 @@ class Ledger:
         assert piece is not None, "the source puts every chunk aside"
         file.seen.add(message)
         file.bytes += piece.length
+        self._open_bytes += piece.length
         self._check_quota(entry)
         if message == 0:
             assert arrival.head is not None
@@ -278,20 +214,19 @@ class Ledger:
             piece = Piece(piece.path, piece.position + skipped, piece.length - skipped)
         file.keep(message, piece)
 
-    def _check_quota(self, entry: _Entry) -> None:
-        if entry.bytes > self._limits.job_bytes:
+    def _check_quota(self, entry: Entry) -> None:
+        if entry.size > self._limits.job_bytes:
             raise RecordError(f"the job has more than the {self._limits.job_bytes} bytes that it may have")
-        total = sum(each.bytes for each in self._entries.values() if not each.public.state.is_final)
-        if total > self._limits.total_bytes:
+        if self._open_bytes > self._limits.total_bytes:
             raise RecordError(
                 f"all jobs together have more than the {self._limits.total_bytes} bytes that they may have"
             )
 
-    def _entry(self, job: str, at_ms: int, result_ends: Mapping[int, int]) -> _Entry:
+    def _entry(self, job: str, at_ms: int, result_ends: Mapping[int, int]) -> Entry:
         entry = self._entries.get(job)
         if entry is None:
             partition = results_partition(job)
-            entry = _Entry(
+            entry = Entry(
                 Job(
                     job,
                     created_ms=at_ms,
@@ -368,13 +303,13 @@ class Ledger:
         """`summary` as in summary.json."""
         entry = self._entries[job]
         rows: dict[str, int] = summary["queries"]
+        self._close(entry)
         entry.public = replace(
             entry.public,
             state=State.COMPLETE,
             queries={query: QueryProgress("complete", rows[query]) for query in QUERIES},
             summary=summary,
         )
-        entry.drop_staged()
         self._changed[job] = None
         self._endings += [(job, ResultEnd(query, rows[query])) for query in QUERIES]
 
@@ -382,10 +317,10 @@ class Ledger:
         entry = self._entries[job]
         self._end(entry, State.FAILED, reason, entry.public.updated_ms)
 
-    def _receiving(self) -> list[_Entry]:
+    def _receiving(self) -> list[Entry]:
         return [each for each in self._entries.values() if each.public.state is State.RECEIVING]
 
-    def _settle(self, entry: _Entry) -> None:
+    def _settle(self, entry: Entry) -> None:
         is_here = all(file.is_complete for file in entry.files.values())
         if (
             entry.public.state is State.RECEIVING
@@ -396,18 +331,24 @@ class Ledger:
             entry.public = replace(entry.public, state=State.COMPUTING)
             self._changed[entry.public.job] = None
 
-    def _end(self, entry: _Entry, state: State, reason: str, at_ms: int) -> None:
+    def _end(self, entry: Entry, state: State, reason: str, at_ms: int) -> None:
         """Failed or deleted. What is done already can only be deleted."""
         job = entry.public.job
         was_final = entry.public.state.is_final
         if entry.public.state is state or (was_final and state is State.FAILED):
             return
-        entry.drop_staged()
+        self._close(entry)
         told = reason if state is State.FAILED else None
         entry.public = replace(entry.public, state=state, reason=told, updated_ms=at_ms)
         self._changed[job] = None
         if not was_final:
             self._endings += [(job, ResultEnd(query, None, reason)) for query in QUERIES]
+
+    def _close(self, entry: Entry) -> None:
+        """Nothing that is staged of it is needed from now on."""
+        entry.drop_staged()
+        if not entry.public.state.is_final:
+            self._open_bytes -= entry.size
 
     # What becomes of it
 
@@ -428,7 +369,7 @@ class Ledger:
             return None
         progress = {name: file.progress for name, file in entry.files.items()}
         entry.public = replace(entry.public, files=progress)
-        return entry.public.to_json(_private(entry))
+        return entry.to_json()
 
     def paths(self) -> set[str]:
         """Everything that was staged and is still needed."""
@@ -455,14 +396,14 @@ class Ledger:
         """Jobs whose time has come: the request `expire` is to be written for them."""
         return [job for job, entry in self._entries.items() if self._is_due(entry, now_ms)]
 
-    def _is_due(self, entry: _Entry, at_ms: int) -> bool:
+    def _is_due(self, entry: Entry, at_ms: int) -> bool:
         public = entry.public
         age_ms = at_ms - public.updated_ms
         if public.state is State.RECEIVING:
             return age_ms >= self._limits.abandon_ms
         return public.state.is_final and age_ms >= (FORGET_MS if public.expired else self._limits.keep_ms)
 
-    def _expire(self, entry: _Entry, at_ms: int) -> None:
+    def _expire(self, entry: Entry, at_ms: int) -> None:
         if not self._is_due(entry, at_ms):
             return  # a message came in between
         job = entry.public.job
@@ -476,35 +417,6 @@ class Ledger:
         else:
             entry.public = replace(entry.public, expired=True)
 
-    def _touch(self, entry: _Entry, at_ms: int) -> None:
+    def _touch(self, entry: Entry, at_ms: int) -> None:
         entry.public = replace(entry.public, updated_ms=max(entry.public.updated_ms, at_ms))
         self._changed[entry.public.job] = None
-
-
-def _private(entry: _Entry) -> dict[str, Any]:
-    return {
-        "files": {
-            name: {
-                "seen": file.seen.as_ranges(),
-                "header": file.header,
-                "pieces": [
-                    [first, count, piece.path, piece.position, piece.length]
-                    for first, count, piece in file.pieces
-                ],
-            }
-            for name, file in entry.files.items()
-        },
-        "airports": entry.airports,
-        "reduced": entry.reduced,
-    }
-
-
-def _entry(public: Job, private: Mapping[str, Any]) -> _Entry:
-    entry = _Entry(public, airports=private["airports"], reduced=list(private["reduced"]))
-    for name, file in entry.files.items():
-        kept, told = private["files"][name], public.files[name]
-        file.seen = Intervals((start, end) for start, end in kept["seen"])
-        file.header = kept["header"]
-        file.pieces = [(first, count, Piece(*piece)) for first, count, *piece in kept["pieces"]]
-        file.messages, file.bytes, file.duplicates = told.messages, told.bytes, told.duplicates
-    return entry

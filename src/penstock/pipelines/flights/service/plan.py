@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from penstock.pipelines.flights.service.ledger import Piece, RowsReady
+from penstock.pipelines.flights.service.entry import Piece
+
+if TYPE_CHECKING:
+    from penstock.pipelines.flights.service.ledger import RowsReady
 
 PART_BYTES_MIN: Final = 1024 * 1024
 """Less is not worth a task, nor a file of its own."""

@@ -30,12 +30,13 @@ from penstock.pipelines.flights.schemas import (
     SEGMENT_SEPARATOR,
 )
 from penstock.pipelines.flights.service.folder import new_name, put_in_place
-from penstock.pipelines.flights.service.ledger import LOST, AirportsReady, Piece
+from penstock.pipelines.flights.service.ledger import LOST, AirportsReady
 from penstock.pipelines.flights.text import csv_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.pipelines.flights.service.entry import Piece
     from penstock.pipelines.flights.service.plan import Part
 
 OUTCOMES: Final = (

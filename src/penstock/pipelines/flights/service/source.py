@@ -30,8 +30,9 @@ from pyspark.sql.types import (
 from penstock.flights.chunks import ChunkError, check_chunk
 from penstock.flights.records import Chunk, RecordError, parse_upload
 from penstock.flights.topics import FILE_TOPICS
+from penstock.pipelines.flights.service.entry import Piece
 from penstock.pipelines.flights.service.folder import new_name, put_in_place
-from penstock.pipelines.flights.service.ledger import Arrival, Piece
+from penstock.pipelines.flights.service.ledger import Arrival
 from penstock.spark.arrow import HEADERS_TYPE
 from penstock.spark.consumer import read_ranges
 from penstock.spark.datasource import PenstockDataSource, PenstockStreamReader, RangePartition
