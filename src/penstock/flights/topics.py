@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from penstock.traffic.topics import TopicPlan
+from penstock.client.topic_plan import TopicPlan
 
 ITINERARIES: Final = "flights.itineraries"
 AIRPORTS: Final = "flights.airports"

@@ -27,10 +27,10 @@ from penstock.traffic.participation import Participation
 from penstock.traffic.position import Position, parse_position
 
 if TYPE_CHECKING:
+    from penstock.client.kafka.topic_clusters import Cluster
     from penstock.traffic.async_client import AsyncTrafficClient
     from penstock.traffic.city_map import CityMap, publish_map, read_map
     from penstock.traffic.client import TrafficClient
-    from penstock.traffic.cluster import Cluster
 
 __all__ = [
     "DEFAULT_GRID",
@@ -60,18 +60,18 @@ __all__ = [
 ]
 
 _WITH_NETWORK = {
-    "AsyncTrafficClient": "async_client",
-    "CityMap": "city_map",
-    "Cluster": "cluster",
-    "TrafficClient": "client",
-    "publish_map": "city_map",
-    "read_map": "city_map",
+    "AsyncTrafficClient": "penstock.traffic.async_client",
+    "CityMap": "penstock.traffic.city_map",
+    "Cluster": "penstock.client.kafka.topic_clusters",
+    "TrafficClient": "penstock.traffic.client",
+    "publish_map": "penstock.traffic.city_map",
+    "read_map": "penstock.traffic.city_map",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _WITH_NETWORK:
-        return getattr(import_module(f"penstock.traffic.{_WITH_NETWORK[name]}"), name)
+        return getattr(import_module(_WITH_NETWORK[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

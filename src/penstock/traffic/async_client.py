@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from penstock.traffic.cluster import Cluster
+    from penstock.client.kafka.topic_clusters import Cluster
     from penstock.traffic.grid import Grid
     from penstock.traffic.position import Position
 

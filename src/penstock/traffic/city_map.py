@@ -15,11 +15,12 @@ import orjson
 
 from penstock.client.errors import InvalidMessageError
 from penstock.client.kafka.producer import KafkaProducer
+from penstock.client.kafka.topic_clusters import TopicClusters
 from penstock.client.types import DEFAULT_TIMEOUT_S
-from penstock.traffic.cluster import TopicClusters, brokers_at
+from penstock.traffic.brokers import brokers_at
 from penstock.traffic.grid import DEFAULT_GRID, Grid
 from penstock.traffic.log_reader import LogReader
-from penstock.traffic.topics import MAP, SHARED_PLANS, name_number
+from penstock.traffic.topics import MAP, SHARED_PLANS
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -60,7 +61,7 @@ def publish_map(
     """Makes this the map of the cluster. One that is the map already is not written again."""
     brokers = brokers_at(bootstrap, timeout_s)
     clusters = TopicClusters(brokers)
-    clusters.ensure([(SHARED_PLANS[MAP], name_number(MAP))])
+    clusters.ensure([SHARED_PLANS[MAP]])
     values = {GRID_KEY: grid.to_json(), STREETS_KEY: None if streets is None else orjson.dumps(streets)}
     with closing(LogReader(brokers, clusters)) as reader:
         there = _newest(clusters, reader)

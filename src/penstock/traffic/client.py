@@ -16,9 +16,10 @@ from penstock.client.errors import (
     ParticipationRequiredError,
     TopicClusterDoesNotExistError,
 )
+from penstock.client.kafka.topic_clusters import Cluster, TopicClusters
 from penstock.client.types import DEFAULT_TIMEOUT_S
+from penstock.traffic.brokers import brokers_at
 from penstock.traffic.city_map import current_map
-from penstock.traffic.cluster import Cluster, TopicClusters, brokers_at
 from penstock.traffic.contributions import Contributions
 from penstock.traffic.log_reader import LogReader
 from penstock.traffic.participation import WINDOW_S
@@ -32,10 +33,7 @@ from penstock.traffic.position import (
 from penstock.traffic.topics import (
     CONTRIBUTIONS,
     SHARED_PLANS,
-    TopicPlan,
-    name_number,
     parse_quadrant_topic,
-    quadrant_plan,
 )
 from penstock.traffic.writer import Record, RecordWriter
 
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from penstock.client.topic_plan import TopicPlan
     from penstock.traffic.grid import Grid, Quadrant
 
 log = logging.getLogger("penstock.traffic")
@@ -125,14 +124,14 @@ class TrafficClient:
         A quadrant that the map does not have is a TopicClusterDoesNotExistError.
         """
         self._require_open()
-        self._clusters.create(*self._plan(name))
+        self._clusters.create(self._plan(name))
         return self._clusters.describe(name)
 
     def ensure_topics(self) -> None:
         """Creates the topics of all quadrants that are missing."""
         plans = [self._plan(name) for name in self.grid.topics()]
         if self._contributions.required:
-            plans.append((SHARED_PLANS[CONTRIBUTIONS], name_number(CONTRIBUTIONS)))
+            plans.append(SHARED_PLANS[CONTRIBUTIONS])
         self._clusters.ensure(plans)
 
     def get_cluster(self, name: str) -> Cluster:
@@ -272,13 +271,12 @@ class TrafficClient:
             raise TopicClusterDoesNotExistError(f"the map has no quadrant {topic!r}")
         return found
 
-    def _plan(self, name: str) -> tuple[TopicPlan, int]:
+    def _plan(self, name: str) -> TopicPlan:
         if _named(name) in SHARED_PLANS:
             raise InvalidTopicError(f"topic {name!r} is for something else")
-        if parse_quadrant_topic(name) is None:
-            return quadrant_plan(name), name_number(name)
-        quadrant = self._quadrant(name)
-        return quadrant_plan(name), quadrant.row * self.grid.cols + quadrant.col
+        if parse_quadrant_topic(name) is not None:
+            self._quadrant(name)
+        return self.grid.plan_of_topic(name)
 
     def _require_open(self) -> None:
         if not self._closing.alive:

@@ -12,9 +12,9 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from penstock.client.errors import InvalidMessageError, PenstockError
-from penstock.traffic.cluster import TopicClusters
+from penstock.client.kafka.topic_clusters import TopicClusters
 from penstock.traffic.participation import Participation, contribution_value, parse_contribution
-from penstock.traffic.topics import CONTRIBUTIONS, SHARED_PLANS, name_number
+from penstock.traffic.topics import CONTRIBUTIONS, SHARED_PLANS
 from penstock.traffic.writer import RecordWriter
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Contributions:
         with self._opening:
             if self._writer is None:
                 brokers = self._brokers.with_timeout(min(RECORD_S_MAX, self._brokers.timeout_s))
-                TopicClusters(brokers).ensure([(SHARED_PLANS[CONTRIBUTIONS], name_number(CONTRIBUTIONS))])
+                TopicClusters(brokers).ensure([SHARED_PLANS[CONTRIBUTIONS]])
                 # To say twice that a car has contributed says the same, and begins to work at once.
                 self._writer = RecordWriter(brokers, exactly_once=False)
             return self._writer

@@ -18,12 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from penstock.client.errors import InvalidMessageError, TopicClusterDoesNotExistError
-from penstock.traffic.topics import parse_quadrant_topic, quadrant_topic
+from penstock.traffic.topics import SHARED_PLANS, parse_quadrant_topic, quadrant_plan, quadrant_topic
+
+if TYPE_CHECKING:
+    from penstock.client.topic_plan import TopicPlan
 
 QUADRANTS_MAX: Final = 10_000
 CELLS_MAX: Final = 1_000
@@ -165,6 +168,13 @@ class Grid:
         if found is None or found[0] >= self.rows or found[1] >= self.cols:
             return None
         return Quadrant(*found)
+
+    def plan_of_topic(self, topic: str) -> TopicPlan:
+        """What it is created with. One broker after the other leads a quadrant."""
+        if topic in SHARED_PLANS:
+            return SHARED_PLANS[topic]
+        quadrant = self.quadrant_of_topic(topic)
+        return quadrant_plan(topic, None if quadrant is None else quadrant.row * self.cols + quadrant.col)
 
     def cell_center(self, cell: Cell) -> tuple[float, float]:
         """Latitude and longitude."""

@@ -32,7 +32,7 @@ from penstock.client.kafka.failures import as_error, error_code, error_line, pas
 
 if TYPE_CHECKING:
     from penstock.client.kafka.cluster import Cluster as Brokers
-    from penstock.traffic.cluster import TopicClusters
+    from penstock.client.kafka.topic_clusters import TopicClusters
 
 T = TypeVar("T")
 Offsets = dict[int, int]

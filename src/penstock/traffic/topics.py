@@ -1,4 +1,4 @@
-"""The topics of the traffic application: their names, what they are made of, and where their replicas go.
+"""The topics of the traffic application: their names and what they are made of.
 
 | topic | key | value | kept |
 |---|---|---|---|
@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Final
-from zlib import crc32
+
+from penstock.client.topic_plan import TopicPlan
 
 QUADRANT_PATTERN: Final = r"traffic\.r\d+\.c\d+"
 HEATMAP: Final = "traffic.heatmap"
@@ -22,22 +22,11 @@ MAP: Final = "traffic.map"
 CONTRIBUTIONS: Final = "traffic.contributions"
 
 QUADRANT_PARTITIONS: Final = 4
-REPLICAS: Final = 3
-"""As many where there are as many brokers."""
 RETENTION_MS: Final = 3_600_000
 SEGMENT_MS: Final = 600_000
 """Compaction and retention leave the newest segment alone, so it must not live for long."""
 
 _QUADRANT: Final = re.compile(r"traffic\.r(0|[1-9]\d{0,8})\.c(0|[1-9]\d{0,8})")
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
-    """What a topic is created with."""
-
-    name: str
-    partitions: int
-    config: Mapping[str, str] = field(default_factory=dict)
 
 
 _NEWEST_FOR_AN_HOUR: Final = {
@@ -54,15 +43,15 @@ SHARED_PLANS: Final[Mapping[str, TopicPlan]] = {
     for plan in (
         TopicPlan(HEATMAP, 1, _NEWEST_FOR_AN_HOUR),
         TopicPlan(MAP, 1, {"cleanup.policy": "compact"}),
-        TopicPlan(CONTRIBUTIONS, 4, {**_NEWEST_FOR_AN_HOUR, **_STAMPED_BY_BROKERS}),
+        TopicPlan(CONTRIBUTIONS, 4, {**_NEWEST_FOR_AN_HOUR, **_STAMPED_BY_BROKERS}, one_leader=True),
     )
 }
 """Those that are not quadrants."""
 
 
-def quadrant_plan(name: str) -> TopicPlan:
-    """Of a topic with positions."""
-    return TopicPlan(name, QUADRANT_PARTITIONS, _STAMPED_BY_BROKERS)
+def quadrant_plan(name: str, number: int | None = None) -> TopicPlan:
+    """Of a topic with positions: one broker leads it as a whole, and another one the next."""
+    return TopicPlan(name, QUADRANT_PARTITIONS, _STAMPED_BY_BROKERS, one_leader=True, number=number)
 
 
 def quadrant_topic(row: int, col: int) -> str:
@@ -82,22 +71,3 @@ def parse_quadrant_topic(name: str) -> tuple[int, int] | None:
     """
     found = _QUADRANT.fullmatch(name)
     return (int(found[1]), int(found[2])) if found else None
-
-
-def replica_assignment(plan: TopicPlan, brokers: Sequence[int], first: int) -> list[list[int]]:
-    """The replicas of each partition: the same for all, so that one broker leads the whole topic.
-
-    `first` picks that broker; topics that are to be spread count it up.
-
-    >>> replica_assignment(quadrant_plan("traffic.r0.c1"), [1, 2, 3, 4], 3)
-    [[4, 1, 2], [4, 1, 2], [4, 1, 2], [4, 1, 2]]
-    """
-    ordered = sorted(brokers)
-    count = min(REPLICAS, len(ordered))
-    replicas = [ordered[(first + step) % len(ordered)] for step in range(count)]
-    return [list(replicas) for _ in range(plan.partitions)]
-
-
-def name_number(name: str) -> int:
-    """A number for topics that nothing else gives one, the same in every process."""
-    return crc32(name.encode())

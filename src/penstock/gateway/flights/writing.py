@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from penstock.flights.records import Request, chunk_headers, end_headers, request_value
 from penstock.flights.topics import FILE_TOPICS, PLANS, REQUESTS
-from penstock.gateway.flights.topics import FlightsTopics
 from penstock.gateway.kafka.errors import KafkaUnavailableError, ProducerReplacedError, UnknownTopicError
+from penstock.gateway.kafka.planned_topics import PlannedTopics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class FlightsWriter:
     def __init__(self, kafka: Kafka) -> None:
         self._producer = kafka.producer
-        self._topics = FlightsTopics(kafka)
+        self._topics = PlannedTopics(kafka)
 
     async def chunk(self, job: str, file: str, message: int, body: bytes) -> None:
         await self._write(FILE_TOPICS[file], job, body, chunk_headers(message))
@@ -28,7 +28,7 @@ class FlightsWriter:
 
     async def request(self, job: str, request: Request) -> None:
         if request is Request.CREATE:
-            await self._topics.ensure(PLANS)  # whoever may read soon finds them
+            await self._topics.ensure(PLANS, PLANS.__getitem__)  # whoever may read soon finds them
         await self._write(REQUESTS, job, request_value(request))
 
     async def _write(
@@ -37,7 +37,7 @@ class FlightsWriter:
         """Repeated once if the topic was deleted since it was seen, or if the producer took the record with
         it when it was replaced: all of these records count once, however often they are written."""
         for _ in range(2):
-            await self._topics.ensure((topic,))
+            await self._topics.ensure((topic,), PLANS.__getitem__)
             try:
                 await self._producer.send(topic, value, key=job.encode(), headers=headers)
                 return

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.gateway.kafka.errors import KafkaUnavailableError, ProducerReplacedError, UnknownTopicError
-from penstock.gateway.traffic.topics import TrafficTopics
+from penstock.gateway.kafka.planned_topics import PlannedTopics
 from penstock.traffic.participation import contribution_value
 from penstock.traffic.topics import CONTRIBUTIONS
 
@@ -33,7 +33,7 @@ class PositionWriter:
     def __init__(self, kafka: Kafka, participants: Participants) -> None:
         self._kafka = kafka
         self._participants = participants
-        self._topics = TrafficTopics(kafka)
+        self._topics = PlannedTopics(kafka)
 
     async def write(self, grid: Grid, positions: Sequence[Placed], now_ms: int) -> None:
         """Returns when all in-sync replicas have them."""
@@ -44,10 +44,10 @@ class PositionWriter:
         due = {car for car in cars if self._participants.is_due(car, now_ms)}
         value = contribution_value(now_ms)
         messages += [Message(CONTRIBUTIONS, value, car.encode()) for car in due]
-        await self._topics.ensure({message.topic for message in messages}, grid)
+        await self._topics.ensure({message.topic for message in messages}, grid.plan_of_topic)
         missed = await self._send(messages)
         if missed:
-            await self._topics.ensure({message.topic for message in missed}, grid)
+            await self._topics.ensure({message.topic for message in missed}, grid.plan_of_topic)
             if again := await self._send(missed):
                 raise KafkaUnavailableError(f"{again[0].topic} comes and goes")
         for car in cars:

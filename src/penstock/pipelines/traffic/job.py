@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 
 from penstock.client.errors import PenstockError
 from penstock.client.kafka.cluster import Cluster as Brokers
+from penstock.client.kafka.topic_clusters import TopicClusters
 from penstock.pipelines.traffic import transforms
 from penstock.pipelines.traffic.checkpoint import claimed_checkpoint
 from penstock.pipelines.traffic.publisher import HeatmapPublisher
@@ -28,8 +29,7 @@ from penstock.spark.failures import SPARK_ERRORS, line_of, own_kind
 from penstock.spark.session import own_interrupts, session
 from penstock.spark.small_batches import small_batches
 from penstock.traffic.city_map import read_map
-from penstock.traffic.cluster import TopicClusters
-from penstock.traffic.topics import HEATMAP, QUADRANT_PATTERN, SHARED_PLANS, name_number
+from penstock.traffic.topics import HEATMAP, QUADRANT_PATTERN, SHARED_PLANS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,9 +84,7 @@ def run(settings: Settings, master: str | None, stop: threading.Event, say: Say)
 
 
 def ensure_heatmap_topic(bootstrap: str) -> None:
-    TopicClusters(Brokers(bootstrap, TIMEOUT_MS / 1000)).ensure(
-        [(SHARED_PLANS[HEATMAP], name_number(HEATMAP))]
-    )
+    TopicClusters(Brokers(bootstrap, TIMEOUT_MS / 1000)).ensure([SHARED_PLANS[HEATMAP]])
 
 
 def config(master: str | None) -> dict[str, str]:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from penstock.flights.chunks import CHUNK_BYTES_MAX
-from penstock.flights.topics import PLANS
 from penstock.gateway.errors import ApiFailure
 from penstock.gateway.flights.chunk_requests import (
     ChunkTooLarge,
@@ -18,7 +17,6 @@ from penstock.gateway.flights.chunk_requests import (
     read_chunk,
 )
 from penstock.gateway.flights.room import BodyRoom
-from penstock.gateway.flights.topics import spread
 from penstock.gateway.queue.hot_paths import ClientGoneError
 
 PIECE = b"x" * 65_536
@@ -97,13 +95,3 @@ def test_a_job_has_its_share_of_the_room() -> None:
     with room.hold("a", 20) as again:
         assert again
     assert room.bytes == 0
-
-
-def test_partitions_are_led_by_one_broker_after_the_other() -> None:
-    for plan in PLANS.values():
-        for brokers in ([1], [1, 2], [5, 3, 1, 2]):
-            assignment = spread(plan, brokers)
-            assert len(assignment) == plan.partitions
-            assert all(len(set(replicas)) == min(3, len(brokers)) for replicas in assignment)
-            leaders = {replicas[0] for replicas in assignment}
-            assert len(leaders) == min(plan.partitions, len(brokers))

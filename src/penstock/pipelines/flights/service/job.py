@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError
 
 from penstock.client.errors import PenstockError
 from penstock.client.kafka.cluster import Cluster as Brokers
+from penstock.client.kafka.topic_clusters import TopicClusters
 from penstock.flights.topics import AIRPORTS, ITINERARIES, PLANS, REQUESTS
 from penstock.pipelines.flights.service.driver import TASKS_PER_CORE, Driver
 from penstock.pipelines.flights.service.failures import is_lasting, is_of_brokers, is_passing
@@ -31,8 +32,6 @@ from penstock.spark.failures import SPARK_ERRORS, line_of
 from penstock.spark.options import Connection
 from penstock.spark.session import own_interrupts, session
 from penstock.spark.small_batches import small_batches
-from penstock.traffic.cluster import TopicClusters
-from penstock.traffic.topics import name_number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +95,7 @@ def ensure_topics(bootstrap: str, stop: threading.Event, say: Say) -> None:
     while not stop.is_set():
         try:
             clusters = TopicClusters(Brokers(bootstrap, TIMEOUT_MS / 1000))
-            clusters.ensure([(plan, name_number(plan.name)) for plan in PLANS.values()])
+            clusters.ensure(PLANS.values())
             return
         except PenstockError as error:
             say(f"waiting for brokers: {error}")

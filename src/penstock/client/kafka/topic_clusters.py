@@ -22,13 +22,13 @@ from penstock.client.errors import (
 from penstock.client.kafka.cluster import REQUEST_S_MAX, RETRY_PAUSE_S
 from penstock.client.kafka.cluster import Cluster as Brokers
 from penstock.client.kafka.failures import error_code, passes
-from penstock.client.types import check_timeout, is_http
-from penstock.traffic.topics import TopicPlan, replica_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from confluent_kafka.admin import ClusterMetadata, TopicMetadata
+
+    from penstock.client.topic_plan import TopicPlan
 
 UNKNOWN_TOPIC_S: Final = 1.0
 """For so long a topic may be unknown to a broker that has not heard of its creation yet."""
@@ -50,35 +50,26 @@ class Cluster:
     """So many replicas, the leader among them, must have a position before it is acknowledged."""
 
 
-def brokers_at(broker: str, timeout_s: float) -> Brokers:
-    """ValueError for what is not one or several addresses of brokers."""
-    if is_http(broker):
-        raise ValueError(
-            f"broker {broker!r} is a gateway: the traffic client speaks the Kafka protocol, HOST:PORT"
-        )
-    return Brokers(broker, check_timeout(timeout_s))
-
-
 class TopicClusters:
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
         self._known: set[str] = set()
 
-    def create(self, plan: TopicPlan, number: int) -> None:
-        """DuplicateTopicNameError if there is one of this name. `number` picks the leader."""
+    def create(self, plan: TopicPlan) -> None:
+        """DuplicateTopicNameError if there is one of this name."""
         what = f"topic {plan.name!r} cannot be created"
         if plan.name in self._brokers.ask(self._brokers.metadata, what).topics:
             raise DuplicateTopicNameError(f"topic {plan.name!r} exists already")
-        self._brokers.ask(_Creation(self._brokers, plan, number), what)
+        self._brokers.ask(_Creation(self._brokers, plan), what)
         self._known.add(plan.name)
 
-    def ensure(self, plans: Iterable[tuple[TopicPlan, int]]) -> None:
+    def ensure(self, plans: Iterable[TopicPlan]) -> None:
         """Creates those that are missing; somebody else may be doing the same."""
         there = self._brokers.ask(self._brokers.metadata, "topics cannot be listed").topics
-        for plan, number in plans:
+        for plan in plans:
             if plan.name not in there:
                 try:
-                    self.create(plan, number)
+                    self.create(plan)
                 except DuplicateTopicNameError:
                     continue  # it is there now, and that was asked for
 
@@ -156,19 +147,16 @@ class _Creation:
     The answer may have been lost, and not the request: "exists already" is good news for one that asks again.
     """
 
-    def __init__(self, brokers: Brokers, plan: TopicPlan, number: int) -> None:
+    def __init__(self, brokers: Brokers, plan: TopicPlan) -> None:
         self._brokers = brokers
         self._plan = plan
-        self._number = number
         self._in_doubt = False
 
     def __call__(self) -> None:
         new = NewTopic(
             self._plan.name,
             num_partitions=self._plan.partitions,
-            replica_assignment=replica_assignment(
-                self._plan, list(self._brokers.metadata().brokers), self._number
-            ),
+            replica_assignment=self._plan.assignment(list(self._brokers.metadata().brokers)),
             config=dict(self._plan.config),
         )
         futures = self._brokers.admin().create_topics([new], request_timeout=_request_s(self._brokers))
