@@ -158,6 +158,8 @@ def show_results(out: str, summary: "Summary") -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from penstock.cli.flights_results import summary_lines
+
     console = Console(highlight=False)
     for query, title in TITLES.items():
         table = Table(
@@ -170,12 +172,6 @@ def show_results(out: str, summary: "Summary") -> None:
             for fields, _ in zip(lines, range(SHOWN_ROWS), strict=False):
                 table.add_row(*fields)
         console.print(table)
-    print(f"{counted(summary.rows_read, 'row')} read, {summary.rows_rejected:,} rejected")
-    for reason, rows in summary.rejected.items():
-        print(f"  {reason}: {rows:,}")
-    for query, reasons in summary.left_out.items():
-        for reason, rows in reasons.items():
-            print(f"  left out of {query}, {reason}: {rows:,}")
-    if summary.average_fare is not None:
-        print(f"average fare {summary.average_fare:.2f}")
+    for line in summary_lines(summary):
+        print(line)
     print(f"results in {out}, {summary.seconds:.1f} s")
