@@ -229,7 +229,12 @@ class AioKafkaMember(Member):
                 await asyncio.sleep(0)
 
     async def _round(self, consumer: aiokafka.AIOKafkaConsumer) -> None:
-        batches = await consumer.getmany(timeout_ms=int(POLL_SECONDS * 1_000))
+        poll = consumer.getmany(timeout_ms=int(POLL_SECONDS * 1_000))
+        try:
+            # Once a rebalance has begun it waits for its end, whatever the timeout; and that waits for us.
+            batches = await asyncio.wait_for(poll, POLL_SECONDS * 5)
+        except TimeoutError:
+            return
         self.assignment = frozenset(part.partition for part in consumer.assignment())
         places = [(m.partition, m.offset) for messages in batches.values() for m in messages]
         if not places:

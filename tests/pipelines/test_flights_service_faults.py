@@ -10,6 +10,7 @@ PENSTOCK_FLIGHTS_KILLS is how many processes are killed, PENSTOCK_FLIGHTS_SEED c
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import struct
 import uuid
@@ -290,7 +291,7 @@ def die_while_saving(cluster: SupervisedCluster, service: FlightsService, table:
     with closing(Ends(cluster.bootstrap)) as ends:
         before = ends.read()
         send(cluster.bootstrap, job, uploads_of(table.files))
-        wait_until(lambda: ends.read() != before, "rows on the topic of results", timeout_s=60)
+        wait_until(lambda: ends.read() != before, "rows on the topic of results", timeout_s=60, at_once=True)
         processes.kill(java, signal.SIGSTOP)
     wait_until(lambda: job in written_results(cluster.bootstrap), "the rows are committed", timeout_s=60)
     if service.newest("offsets") == service.newest("commits"):
@@ -299,6 +300,31 @@ def die_while_saving(cluster: SupervisedCluster, service: FlightsService, table:
     for pid in (driver, java):
         processes.kill(pid)
     return True
+
+
+@pytest.mark.timeout(600)
+def test_a_checkpoint_that_is_lost_in_the_middle_of_a_job(
+    cluster: SupervisedCluster, service: FlightsService, table: Table, job: str, tmp_path: Path
+) -> None:
+    """Everything on the topics is read again, and counts once; what is no state of a job is passed over."""
+    service.wait_ready()
+    uploads = uploads_of(table.files, 64 * 1024)
+    half = len(uploads) // 2
+    send(cluster.bootstrap, job, uploads[:half])
+    wait_state(cluster.http, job, "receiving")
+    fill(cluster.bootstrap, JOBS, [b"\xff", b"{}", b'{"job": 1}', b"[]"], key=b"nobody")
+    earlier = {each: found for each, found in written_results(cluster.bootstrap).items() if each != job}
+    service.stop()
+    shutil.rmtree(service.data / "checkpoint")
+    service.start()
+    send(cluster.bootstrap, job, uploads[half:])
+    told = wait_state(cluster.http, job, "complete", "failed")
+    assert told["state"] == "complete", told
+    assert told["files"]["itineraries"]["duplicates"] > 0
+    check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
+    found = written_results(cluster.bootstrap)
+    assert {each: found[each] for each in earlier} == earlier, "nothing of earlier jobs was written again"
+    assert any(job in line for line in penstock("flights", "jobs", "--http", cluster.http).lines)
 
 
 @pytest.mark.timeout(600)
@@ -317,7 +343,7 @@ def test_workers_that_are_killed_again_and_again_are_not_the_fault_of_a_job(
             kills += sum(map(processes.kill, busy_with_tasks(service.worker_pids))) > 0
         return kills >= WORKER_KILLS or service.newest("commits") > done
 
-    wait_until(is_over, "workers are killed", timeout_s=300)
+    wait_until(is_over, "workers are killed", timeout_s=300, at_once=True)
     told = wait_state(cluster.http, job, "complete", "failed")
     assert told["state"] == "complete", told
     assert kills >= 1

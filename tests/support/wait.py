@@ -12,18 +12,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 POLL_SECONDS = 0.01
+POLL_SECONDS_MAX = 0.2
+POLL_SHARE = 0.05
+"""Of the time that was waited so far: who looks all the time takes from what it waits for."""
 PATIENCE = 3 if "PYTEST_XDIST_WORKER" in os.environ else 1
 """Tests that run side by side have half a machine, and a deadline is not a benchmark."""
 
 
-def wait_until(condition: Callable[[], T], what: str, *, timeout_s: float = 15.0) -> T:
-    """The first true answer of `condition`; an AssertionError that says `what` did not happen otherwise."""
+def wait_until(condition: Callable[[], T], what: str, *, timeout_s: float = 15.0, at_once: bool = False) -> T:
+    """The first true answer of `condition`; an AssertionError that says `what` did not happen otherwise.
+
+    With `at_once` the moment matters, however long it takes to come.
+    """
     timeout_s *= PATIENCE
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
+    deadline = began + timeout_s
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() >= deadline:
             raise AssertionError(f"{what}: not within {timeout_s:g} s (last seen: {answer!r})")
-        time.sleep(POLL_SECONDS)
+        waited_s = time.monotonic() - began
+        longer_s = 0.0 if at_once else min(POLL_SECONDS_MAX, waited_s * POLL_SHARE)
+        time.sleep(max(POLL_SECONDS, longer_s))

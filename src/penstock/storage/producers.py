@@ -93,6 +93,13 @@ class ProducerStates:
             f"producer {header.producer_id} sent sequence {base_sequence} after {latest}",
         )
 
+    def next_sequence(self, producer_id: int, epoch: int) -> int | None:
+        """What a producer of this epoch has to send next; None if nothing is known of it."""
+        state = self._states.get(producer_id)
+        if state is None or state.epoch != epoch or not state.batches:
+            return None
+        return (state.batches[-1].last_sequence + 1) & SEQUENCE_MASK
+
     def has(self, header: BatchHeader) -> bool:
         """Whether this very batch is in the log."""
         state = self._states.get(header.producer_id)

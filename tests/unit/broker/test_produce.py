@@ -147,3 +147,46 @@ def test_a_new_leader_ends_the_wait() -> None:
         assert answer.error_code is ErrorCode.not_leader_or_follower
 
     with_broker(work)
+
+
+def led_by(partition: Partition, broker: int) -> None:
+    image = partition.image
+    partition.apply(
+        image._replace(
+            leader=broker, leader_epoch=image.leader_epoch + 1, partition_epoch=image.partition_epoch + 1
+        ),
+        live={1, 2},
+    )
+
+
+async def send_sequence(client: InProcess, sequence: int) -> ErrorCode:
+    """A batch of five of an idempotent producer."""
+    records = encode_batch(
+        [Record(offset, 1, None, b"v") for offset in range(5)],
+        producer_id=9,
+        producer_epoch=0,
+        base_sequence=sequence,
+    )
+    data = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
+    answer = await client.ask(PRODUCE, 9, {"acks": 1, "timeout": LONG, "topic_data": data})
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+
+def test_of_batches_on_their_way_to_a_new_leader_none_overtakes_the_first() -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        led_by(partition, 2)
+        assert await send_sequence(client, 0) is ErrorCode.not_leader_or_follower
+        led_by(partition, 1)
+        assert await send_sequence(client, 5) is ErrorCode.not_leader_or_follower, "it was behind"
+        assert partition.log.log_end_offset == 0
+        assert [await send_sequence(client, each) for each in (0, 5, 10)] == [OK] * 3
+        assert await send_sequence(client, 20) is ErrorCode.out_of_order_sequence_number
+        led_by(partition, 2)
+        assert await send_sequence(client, 15) is ErrorCode.not_leader_or_follower
+        led_by(partition, 1)
+        assert await send_sequence(client, 20) is ErrorCode.not_leader_or_follower
+        assert [await send_sequence(client, each) for each in (10, 15, 20)] == [OK] * 3
+        assert partition.log.log_end_offset == 25
+
+    with_broker(work)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.broker.reply import Deferred, EncodedBody, NoResponse
 from penstock.metadata.configs import INTERNAL_TOPICS
 from penstock.types import ApiError, ErrorCode
-from penstock.wire.batch import BatchHeader, check_produced, read_header, with_log_append_time
+from penstock.wire.batch import HEADER_SIZE, BatchHeader, check_produced, read_header, with_log_append_time
 from penstock.wire.compression import CompressionError
 from penstock.wire.produce import PartitionAnswer, ProduceRequest, read_request, write_response
 from penstock.wire.records import RecordsError, decode_records
@@ -54,10 +54,7 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
             try:
                 _check_request(request, topic.name)
                 partition = context.broker.partitions.require(topic.name, index)
-                if not partition.is_leader:
-                    raise ApiError(ErrorCode.not_leader_or_follower)
-                if request.acks == ACKS_ALL and not partition.has_enough_replicas:
-                    raise ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
+                _check_takes_writes(partition, request.acks, records, context)
                 batch = _checked(partition, records, context)
                 if batch.begins_transaction:
                     work.hold(partition, answers, batch, request.transactional_id, context)
@@ -71,6 +68,22 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
     work.one_is_done()
     work.expire_after(request.timeout_ms)
     return work.answer
+
+
+def _check_takes_writes(
+    partition: Partition, acks: int, records: memoryview | None, context: RequestContext
+) -> None:
+    if not partition.is_leader:
+        error = ApiError(ErrorCode.not_leader_or_follower)
+    elif acks == ACKS_ALL and not partition.has_enough_replicas:
+        error = ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
+    else:
+        return
+    if records is not None and len(records) >= HEADER_SIZE:
+        header = read_header(records)
+        if header.is_idempotent:
+            partition.refused.refused(header, error.code, context.broker.now_ms())
+    raise error
 
 
 def not_enough(partition: Partition) -> str:
@@ -242,6 +255,8 @@ def _append(partition: Partition, batch: _Checked, context: RequestContext) -> t
     """(base offset, end offset, append time or -1) of the batch, appended now or when it first came."""
     header = batch.header
     if header.is_idempotent:
+        if partition.refused:
+            _check_not_behind(partition, header, context.broker.now_ms())
         duplicate = partition.log.producers.check(header)
         if duplicate is not None:
             context.broker.metrics.batches_duplicate += 1
@@ -249,6 +264,14 @@ def _append(partition: Partition, batch: _Checked, context: RequestContext) -> t
             return duplicate.base_offset, duplicate.last_offset + 1, time_ms
     base_offset = partition.append(batch.data, header)
     return base_offset, base_offset + header.last_offset_delta + 1, batch.append_time_ms
+
+
+def _check_not_behind(partition: Partition, header: BatchHeader, now_ms: int) -> None:
+    next_sequence = partition.log.producers.next_sequence(header.producer_id, header.producer_epoch)
+    blocked = partition.refused.blocking(header, next_sequence, now_ms)
+    if blocked is not None:
+        raise ApiError(blocked, "a batch before this one was refused, and has not come again")
+    partition.refused.accepted(header)
 
 
 def _check_keys(batch: bytes | memoryview, header: BatchHeader) -> None:
