@@ -100,6 +100,6 @@ def postgres() -> Iterator[PostgresProcess]:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A name for a topic that no other test uses."""
-    name = request.node.nodeid.rpartition("::")[2]
+    name = f"{request.node.path.stem.removeprefix('test_')}-{request.node.name}"
     letters = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
     return letters[:200]

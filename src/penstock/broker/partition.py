@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
-from penstock.broker.refused_batches import RefusedBatches
 from penstock.broker.verifications import Verifications
 from penstock.replication.follower import PartitionFollower
 from penstock.replication.leader import PartitionLeader, PartitionState
@@ -116,7 +115,6 @@ class Partition:
         self._replica_readers: set[Reader] = set()
         self._drained: list[asyncio.Future[None]] = []
         self.verifications = Verifications()
-        self.refused = RefusedBatches()
         self._closed = False
         self.image = image
         self._take_role(image, live)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.partition import Partition
+from penstock.broker.refused_batches import RefusedBatches
 from penstock.storage import DamagedEndError, Flush, LogConfig, PartitionLog, StorageError
 from penstock.storage.config import NO_LIMIT
 from penstock.types import ApiError, ErrorCode, TopicPartition
@@ -49,6 +50,7 @@ class Partitions:
         self._storage = broker.storage
         self._node_id = broker.config.node_id
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self.refused = RefusedBatches()
         self._live: frozenset[int] = frozenset()
         """Brokers that the metadata takes for alive."""
         self._is_closed = False

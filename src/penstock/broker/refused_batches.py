@@ -1,10 +1,11 @@
 """Batches of idempotent producers that were refused for a reason that passes, and have not come again. Pure.
 
 A producer has several batches on their way. If the first is refused because this broker does not lead yet,
-and the second comes when it does, the second is out of order, or looks like the beginning of a producer that
-nobody knows. Both harm: librdkafka answers an `out_of_order_sequence_number` with a new epoch for all its
-partitions, and what was written elsewhere without an answer is written there again. So a batch behind a
-refused one is refused for the same reason, until that one comes. The producer sends both again, in order.
+or has not opened the partition yet, and the second comes when it has, the second is out of order, or looks
+like the beginning of a producer that nobody knows. Both harm: librdkafka answers an
+`out_of_order_sequence_number` with a new epoch for all its partitions, and what was written elsewhere without
+an answer is written there again. So a batch behind a refused one is refused for the same reason, until that
+one comes. The producer sends both again, in order.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 KEPT_MS: Final = 60_000
 """What is on its way together arrives together: after so long it is something else."""
-KEPT_MAX: Final = 1_000
+KEPT_MAX: Final = 10_000
+
+Place = tuple[str, int]
+"""Topic and partition, which need not be open yet."""
 
 
 class _Refused(NamedTuple):
@@ -33,40 +37,43 @@ class _Refused(NamedTuple):
 
 class RefusedBatches:
     def __init__(self) -> None:
-        self._of_producers: dict[int, _Refused] = {}
+        self._found: dict[tuple[Place, int], _Refused] = {}
 
     def __len__(self) -> int:
-        return len(self._of_producers)
+        return len(self._found)
 
-    def refused(self, header: BatchHeader, code: ErrorCode, now_ms: int) -> None:
+    def refused(self, place: Place, header: BatchHeader, code: ErrorCode, now_ms: int) -> None:
         first = last = header.base_sequence
-        before = self._current(header, now_ms)
+        before = self._current(place, header, now_ms)
         if before is not None:
             first = first if _is_before(first, before.first) else before.first
             last = last if _is_before(before.last, last) else before.last
-        self._of_producers.pop(header.producer_id, None)  # so that it becomes the newest
-        self._of_producers[header.producer_id] = _Refused(header.producer_epoch, first, last, code, now_ms)
-        if len(self._of_producers) > KEPT_MAX:
-            del self._of_producers[next(iter(self._of_producers))]
+        key = place, header.producer_id
+        self._found.pop(key, None)  # so that it becomes the newest
+        self._found[key] = _Refused(header.producer_epoch, first, last, code, now_ms)
+        if len(self._found) > KEPT_MAX:
+            del self._found[next(iter(self._found))]
 
-    def blocking(self, header: BatchHeader, next_sequence: int | None, now_ms: int) -> ErrorCode | None:
+    def blocking(
+        self, place: Place, header: BatchHeader, next_sequence: int | None, now_ms: int
+    ) -> ErrorCode | None:
         """Why the batch must wait for one before it; None if it need not.
 
         `next_sequence` is what the log expects of this producer and epoch, None if it knows neither.
         """
-        found = self._current(header, now_ms)
+        found = self._current(place, header, now_ms)
         if found is None:
             return None
         missing = found.first if next_sequence is None else next_sequence
         is_refused = not _is_before(missing, found.first) and not _is_before(found.last, missing)
         return found.code if is_refused and _is_before(missing, header.base_sequence) else None
 
-    def accepted(self, header: BatchHeader) -> None:
+    def accepted(self, place: Place, header: BatchHeader) -> None:
         """What was refused has come again, or was written by another leader meanwhile."""
-        self._of_producers.pop(header.producer_id, None)
+        self._found.pop((place, header.producer_id), None)
 
-    def _current(self, header: BatchHeader, now_ms: int) -> _Refused | None:
-        found = self._of_producers.get(header.producer_id)
+    def _current(self, place: Place, header: BatchHeader, now_ms: int) -> _Refused | None:
+        found = self._found.get((place, header.producer_id))
         is_current = (
             found is not None and found.epoch == header.producer_epoch and now_ms - found.at_ms < KEPT_MS
         )

@@ -190,3 +190,16 @@ def test_of_batches_on_their_way_to_a_new_leader_none_overtakes_the_first() -> N
         assert partition.log.log_end_offset == 25
 
     with_broker(work)
+
+
+def test_nor_does_one_overtake_while_the_partition_is_being_opened() -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create(client, "t")
+        opened = client.broker.partitions._partitions
+        del opened["t", 0]
+        assert await send_sequence(client, 0) is ErrorCode.not_leader_or_follower
+        opened["t", 0] = partition
+        assert await send_sequence(client, 5) is ErrorCode.not_leader_or_follower
+        assert [await send_sequence(client, each) for each in (0, 5, 10)] == [OK] * 3
+
+    with_broker(work)

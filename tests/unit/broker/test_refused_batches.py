@@ -10,6 +10,7 @@ from penstock.wire.records import Record, encode_batch
 
 NOT_LEADER, TOO_FEW = ErrorCode.not_leader_or_follower, ErrorCode.not_enough_replicas
 NOW = 1_000_000
+PLACE = ("orders", 3)
 
 
 def batch(sequence: int, producer: int = 7, epoch: int = 0) -> BatchHeader:
@@ -20,59 +21,60 @@ def batch(sequence: int, producer: int = 7, epoch: int = 0) -> BatchHeader:
 def refused(*headers: BatchHeader) -> RefusedBatches:
     batches = RefusedBatches()
     for header in headers:
-        batches.refused(header, NOT_LEADER, NOW)
+        batches.refused(PLACE, header, NOT_LEADER, NOW)
     return batches
 
 
 def test_what_is_behind_waits_for_the_first() -> None:
     batches = refused(batch(10), batch(15))
     for header in (batch(15), batch(20)):
-        assert batches.blocking(header, 10, NOW) is NOT_LEADER
-        assert batches.blocking(header, None, NOW) is NOT_LEADER, "nobody knows the producer here"
-    assert batches.blocking(batch(10), 10, NOW) is None
-    batches.accepted(batch(10))
-    assert batches.blocking(batch(15), 15, NOW) is None
+        assert batches.blocking(PLACE, header, 10, NOW) is NOT_LEADER
+        assert batches.blocking(PLACE, header, None, NOW) is NOT_LEADER, "nobody knows the producer here"
+    assert batches.blocking(PLACE, batch(10), 10, NOW) is None
+    batches.accepted(PLACE, batch(10))
+    assert batches.blocking(PLACE, batch(15), 15, NOW) is None
     assert not batches
 
 
 def test_the_earliest_counts_whatever_came_first() -> None:
     batches = refused(batch(15), batch(10))
-    assert batches.blocking(batch(15), 10, NOW) is NOT_LEADER
-    assert batches.blocking(batch(10), 10, NOW) is None
+    assert batches.blocking(PLACE, batch(15), 10, NOW) is NOT_LEADER
+    assert batches.blocking(PLACE, batch(10), 10, NOW) is None
 
 
 def test_of_those_that_were_refused_some_may_be_in_the_log_already() -> None:
     batches = refused(batch(5), batch(10))
-    assert batches.blocking(batch(15), 10, NOW) is NOT_LEADER
-    assert batches.blocking(batch(5), 10, NOW) is None, "a duplicate"
-    assert batches.blocking(batch(10), 10, NOW) is None
+    assert batches.blocking(PLACE, batch(15), 10, NOW) is NOT_LEADER
+    assert batches.blocking(PLACE, batch(5), 10, NOW) is None, "a duplicate"
+    assert batches.blocking(PLACE, batch(10), 10, NOW) is None
 
 
 def test_what_another_leader_has_written_meanwhile_is_not_waited_for() -> None:
     batches = refused(batch(10))
-    assert batches.blocking(batch(40), 40, NOW) is None
-    assert batches.blocking(batch(45), 40, NOW) is None, "that is out of order for another reason"
+    assert batches.blocking(PLACE, batch(40), 40, NOW) is None
+    assert batches.blocking(PLACE, batch(45), 40, NOW) is None, "that is out of order for another reason"
 
 
 def test_other_producers_epochs_and_times() -> None:
     batches = refused(batch(10))
-    assert batches.blocking(batch(15, producer=8), None, NOW) is None
-    assert batches.blocking(batch(15, epoch=1), None, NOW) is None
-    assert batches.blocking(batch(15), None, NOW + KEPT_MS) is None
-    batches.refused(batch(20), TOO_FEW, NOW + KEPT_MS)
-    assert batches.blocking(batch(25), 20, NOW + KEPT_MS) is TOO_FEW
-    batches.refused(batch(0, epoch=1), NOT_LEADER, NOW + KEPT_MS)
-    assert batches.blocking(batch(5, epoch=1), None, NOW + KEPT_MS) is NOT_LEADER
+    assert batches.blocking(PLACE, batch(15, producer=8), None, NOW) is None
+    assert batches.blocking(PLACE, batch(15, epoch=1), None, NOW) is None
+    assert batches.blocking(("orders", 4), batch(15), None, NOW) is None
+    assert batches.blocking(PLACE, batch(15), None, NOW + KEPT_MS) is None
+    batches.refused(PLACE, batch(20), TOO_FEW, NOW + KEPT_MS)
+    assert batches.blocking(PLACE, batch(25), 20, NOW + KEPT_MS) is TOO_FEW
+    batches.refused(PLACE, batch(0, epoch=1), NOT_LEADER, NOW + KEPT_MS)
+    assert batches.blocking(PLACE, batch(5, epoch=1), None, NOW + KEPT_MS) is NOT_LEADER
 
 
 def test_sequences_wrap_around() -> None:
     batches = refused(batch(SEQUENCE_MASK - 1), batch(3))
-    assert batches.blocking(batch(3), SEQUENCE_MASK - 1, NOW) is NOT_LEADER
-    assert batches.blocking(batch(SEQUENCE_MASK - 1), SEQUENCE_MASK - 1, NOW) is None
+    assert batches.blocking(PLACE, batch(3), SEQUENCE_MASK - 1, NOW) is NOT_LEADER
+    assert batches.blocking(PLACE, batch(SEQUENCE_MASK - 1), SEQUENCE_MASK - 1, NOW) is None
 
 
 def test_no_more_than_some_are_kept() -> None:
     batches = refused(*(batch(0, producer=number) for number in range(KEPT_MAX + 5)))
     assert len(batches) == KEPT_MAX
-    assert batches.blocking(batch(1, producer=0), None, NOW) is None
-    assert batches.blocking(batch(1, producer=KEPT_MAX), None, NOW) is NOT_LEADER
+    assert batches.blocking(PLACE, batch(1, producer=0), None, NOW) is None
+    assert batches.blocking(PLACE, batch(1, producer=KEPT_MAX), None, NOW) is NOT_LEADER

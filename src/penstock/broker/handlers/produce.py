@@ -53,8 +53,7 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
         for index, records in topic.partitions:
             try:
                 _check_request(request, topic.name)
-                partition = context.broker.partitions.require(topic.name, index)
-                _check_takes_writes(partition, request.acks, records, context)
+                partition = _leading(topic.name, index, request.acks, records, context)
                 batch = _checked(partition, records, context)
                 if batch.begins_transaction:
                     work.hold(partition, answers, batch, request.transactional_id, context)
@@ -70,20 +69,24 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
     return work.answer
 
 
-def _check_takes_writes(
-    partition: Partition, acks: int, records: memoryview | None, context: RequestContext
-) -> None:
-    if not partition.is_leader:
-        error = ApiError(ErrorCode.not_leader_or_follower)
-    elif acks == ACKS_ALL and not partition.has_enough_replicas:
-        error = ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
-    else:
-        return
-    if records is not None and len(records) >= HEADER_SIZE:
-        header = read_header(records)
-        if header.is_idempotent:
-            partition.refused.refused(header, error.code, context.broker.now_ms())
-    raise error
+def _leading(
+    topic: str, index: int, acks: int, records: memoryview | None, context: RequestContext
+) -> Partition:
+    """The partition, if it takes writes; else what it did not take is remembered."""
+    partitions = context.broker.partitions
+    try:
+        partition = partitions.require(topic, index)
+        if not partition.is_leader:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+        if acks == ACKS_ALL and not partition.has_enough_replicas:
+            raise ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
+    except ApiError as error:
+        if records is not None and len(records) >= HEADER_SIZE:
+            header = read_header(records)
+            if header.is_idempotent:
+                partitions.refused.refused((topic, index), header, error.code, context.broker.now_ms())
+        raise
+    return partition
 
 
 def not_enough(partition: Partition) -> str:
@@ -255,8 +258,8 @@ def _append(partition: Partition, batch: _Checked, context: RequestContext) -> t
     """(base offset, end offset, append time or -1) of the batch, appended now or when it first came."""
     header = batch.header
     if header.is_idempotent:
-        if partition.refused:
-            _check_not_behind(partition, header, context.broker.now_ms())
+        if context.broker.partitions.refused:
+            _check_not_behind(partition, header, context)
         duplicate = partition.log.producers.check(header)
         if duplicate is not None:
             context.broker.metrics.batches_duplicate += 1
@@ -266,12 +269,14 @@ def _append(partition: Partition, batch: _Checked, context: RequestContext) -> t
     return base_offset, base_offset + header.last_offset_delta + 1, batch.append_time_ms
 
 
-def _check_not_behind(partition: Partition, header: BatchHeader, now_ms: int) -> None:
+def _check_not_behind(partition: Partition, header: BatchHeader, context: RequestContext) -> None:
+    refused = context.broker.partitions.refused
+    place = partition.topic, partition.index
     next_sequence = partition.log.producers.next_sequence(header.producer_id, header.producer_epoch)
-    blocked = partition.refused.blocking(header, next_sequence, now_ms)
-    if blocked is not None:
-        raise ApiError(blocked, "a batch before this one was refused, and has not come again")
-    partition.refused.accepted(header)
+    code = refused.blocking(place, header, next_sequence, context.broker.now_ms())
+    if code is not None:
+        raise ApiError(code, "a batch before this one was refused, and has not come again")
+    refused.accepted(place, header)
 
 
 def _check_keys(batch: bytes | memoryview, header: BatchHeader) -> None:
