@@ -183,7 +183,8 @@ def test_reassignment_by_kafka_python(cluster: Cluster, topic: str) -> None:
         left = ",".join(cluster.brokers[each].bootstrap for each in (second, third))
         with kafka_python_admin(left) as client:
             assert client.alter_partition_reassignments({partition: [second, first]}) == {partition: None}
-            assert client.list_partition_reassignments()[partition]["adding_replicas"] == [first]
+            moves = wait_until(client.list_partition_reassignments, "the broker that is asked knows it")
+            assert moves[partition]["adding_replicas"] == [first]
             assert client.alter_partition_reassignments({partition: None}) == {partition: None}
             assert client.list_partition_reassignments() == {}
             wait_until(lambda: cluster.partition(topic)["replicas"] == [second, third], "its end")

@@ -20,6 +20,7 @@ from penstock.broker.handlers import load_handlers
 from penstock.broker.in_sync_sets import InSyncSets
 from penstock.broker.metrics import Metrics
 from penstock.broker.partition import Partition, Surroundings
+from penstock.broker.refused_batches import RefusedBatches
 from penstock.broker.reply import Deferred
 from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.broker.wakeup import Wakeup
@@ -66,6 +67,7 @@ class Writers:
 class Partitions:
     def __init__(self) -> None:
         self.all: dict[TopicPartition, Partition] = {}
+        self.refused = RefusedBatches()
 
     def get(self, topic: str, index: int) -> Partition | None:
         return self.all.get(TopicPartition(topic, index))

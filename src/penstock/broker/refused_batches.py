@@ -13,12 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.storage.producers import SEQUENCE_MASK
+from penstock.types import ErrorCode
 
 if TYPE_CHECKING:
-    from penstock.types import ErrorCode
     from penstock.wire.batch import BatchHeader
 
-KEPT_MS: Final = 60_000
+PASSING: Final = (ErrorCode.not_leader_or_follower, ErrorCode.not_enough_replicas)
+"""After any other error a client may give the batch up: then nobody must wait for it."""
+KEPT_MS: Final = 5_000
 """What is on its way together arrives together: after so long it is something else."""
 KEPT_MAX: Final = 10_000
 
@@ -43,6 +45,8 @@ class RefusedBatches:
         return len(self._found)
 
     def refused(self, place: Place, header: BatchHeader, code: ErrorCode, now_ms: int) -> None:
+        if code not in PASSING:
+            return
         first = last = header.base_sequence
         before = self._current(place, header, now_ms)
         if before is not None:

@@ -67,6 +67,12 @@ def test_other_producers_epochs_and_times() -> None:
     assert batches.blocking(PLACE, batch(5, epoch=1), None, NOW + KEPT_MS) is NOT_LEADER
 
 
+def test_what_a_client_may_give_up_is_not_waited_for() -> None:
+    batches = RefusedBatches()
+    batches.refused(PLACE, batch(0), ErrorCode.unknown_topic_or_partition, NOW)
+    assert not batches
+
+
 def test_sequences_wrap_around() -> None:
     batches = refused(batch(SEQUENCE_MASK - 1), batch(3))
     assert batches.blocking(PLACE, batch(3), SEQUENCE_MASK - 1, NOW) is NOT_LEADER
