@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests.support import costs
 from tests.support.broker import BrokerProcess
 from tests.support.java import QUICK_START
 
@@ -69,6 +71,48 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_spread = lane in ("spark", "long", "pipelines")
         order |= {file: place / len(files) if is_spread else 1 for place, file in enumerate(files)}
     items.sort(key=lambda item: order[together(item.nodeid)])
+
+
+COSTS = pytest.StashKey[costs.Recorder]()
+PARTS = pytest.StashKey[list[dict[str, Any]]]()
+BEGAN = time.monotonic()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[PARTS] = []
+    if config.getoption("numprocesses", None) is None or "PYTEST_XDIST_WORKER" in os.environ:
+        config.stash[COSTS] = costs.Recorder()
+        config.stash[COSTS].start()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    if COSTS in item.config.stash:
+        item.config.stash[COSTS].enter(item.nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if COSTS in session.config.stash:
+        recorder = session.config.stash[COSTS]
+        recorder.stop()
+        files = {name: cost.to_json() for name, cost in recorder.files.items()}
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["costs"] = files
+        else:
+            session.config.stash[PARTS].append(files)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[PARTS].append(getattr(node, "workeroutput", {}).get("costs", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    files = costs.merged(config.stash[PARTS])
+    costs.write(files, time.monotonic() - BEGAN)
+    terminalreporter.section("what took longest, and what it waited for")
+    costs.say(files, terminalreporter.write_line)
 
 
 @pytest.fixture
