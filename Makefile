@@ -44,7 +44,7 @@ console-test: console
 tools: install
 	scripts/ensure-kcat
 	scripts/ensure-chromium $(BIN)/python
-	$(BIN)/python -m tests.support.java
+	$(BIN)/python -m penstock.pipelines.sample_run --now
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt

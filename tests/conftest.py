@@ -13,7 +13,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.support import costs
 from tests.support.broker import BrokerProcess
-from tests.support.java import QUICK_START
+from tests.support.java import ARCHIVE_OPTIONS, QUICK_START
 
 # A busy machine is not a failure: how long an example takes is for benchmarks.
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,6 +25,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # For whatever starts Spark, also the commands of the docs.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
+if not ARCHIVE_OPTIONS:
+    os.environ["PENSTOCK_SPARK_ARCHIVE"] = "off"  # nothing is to be made behind the back of tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

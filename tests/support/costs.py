@@ -181,7 +181,9 @@ def by_kind(files: dict[str, Any]) -> Counter[str]:
 def write(files: dict[str, Any], wall_s: float) -> None:
     REPORT.parent.mkdir(exist_ok=True)
     kinds = {name: round(value, 1) for name, value in by_kind(files).most_common()}
-    REPORT.write_text(json.dumps({"wall_s": round(wall_s, 1), "cpu_s": kinds, "files": files}, indent=1) + "\n")
+    REPORT.write_text(
+        json.dumps({"wall_s": round(wall_s, 1), "cpu_s": kinds, "files": files}, indent=1) + "\n"
+    )
 
 
 def say(files: dict[str, Any], line: Callable[[str], object]) -> None:

@@ -82,18 +82,28 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Answer the four queries in one Spark batch; no broker is needed."""
+    from penstock.pipelines.flights import starting
+    from penstock.pipelines.flights.header import CsvError
+    from penstock.pipelines.flights.output import OutputError
+    from penstock.spark import launch
+    from penstock.spark.java import SparkSetupError
+
     try:
-        from penstock.pipelines.flights import job
-        from penstock.pipelines.flights.header import CsvError
-        from penstock.pipelines.flights.output import OutputError
-        from penstock.spark import SparkSetupError
-    except ImportError as error:
-        raise CommandFailed(f"needs pip install 'penstock[spark]' ({error})") from error
-    try:
-        with ended_by_sigterm(), progress_bar() as bar:
-            summary = job.run(itineraries, airports, out, master, progress=shown_progress(bar))
-    except (CsvError, OutputError, SparkSetupError, job.JobError) as error:
+        with starting.JOB.started(master) as java:  # and meanwhile
+            try:
+                from penstock.pipelines.flights import job
+            except ImportError as error:
+                raise CommandFailed(f"needs pip install 'penstock[spark]' ({error})") from error
+            try:
+                with ended_by_sigterm(), progress_bar() as bar:
+                    summary = job.run(
+                        itineraries, airports, out, master, progress=shown_progress(bar), java=java
+                    )
+            except job.JobError as error:
+                raise CommandFailed(str(error)) from error
+    except (CsvError, OutputError, SparkSetupError) as error:
         raise CommandFailed(str(error)) from error
+    launch.make_archive()
     if json:
         from dataclasses import asdict
 

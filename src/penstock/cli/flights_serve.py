@@ -71,25 +71,34 @@ def serve(
             options["--master"] = master
         watch([f"{name}={value}" for name, value in options.items()])
         return
-    try:
-        from penstock.pipelines.claim import FolderError
-        from penstock.pipelines.flights.service import job
-        from penstock.pipelines.flights.service.ledger import Limits
-        from penstock.spark import SparkSetupError
-    except ImportError as error:
-        raise CommandFailed(f"needs pip install 'penstock[spark]' ({error})") from error
+    from penstock.pipelines.claim import FolderError
+    from penstock.pipelines.flights.service.ledger import Limits
+    from penstock.pipelines.flights.starting import SERVICE
+    from penstock.spark import launch
+    from penstock.spark.java import SparkSetupError
+
     limits = Limits(job_bytes, total_bytes, jobs, keep * 1_000, abandon * 1_000)
-    with stopped_by_signals() as stop:
-        try:
-            job.run(job.Settings(bootstrap, data, limits), master, stop, say)
-        except job.JavaDiedError as error:
-            print(f"penstock: {error}", file=sys.stderr, flush=True)
-            raise typer.Exit(DIED) from error
-        except (job.ServiceError, FolderError, SparkSetupError) as error:
-            raise CommandFailed(str(error)) from error
-        except Exception as error:  # whatever it is, as a full disk: it may be better the next time
-            traceback.print_exc()
-            raise typer.Exit(DIED) from error
+    try:
+        with stopped_by_signals() as stop, SERVICE.started(master) as java:  # and meanwhile
+            try:
+                from penstock.pipelines.flights.service import job
+            except ImportError as error:
+                raise CommandFailed(f"needs pip install 'penstock[spark]' ({error})") from error
+            try:
+                job.run(job.Settings(bootstrap, data, limits), master, stop, say, java)
+            except job.JavaDiedError as error:
+                print(f"penstock: {error}", file=sys.stderr, flush=True)
+                raise typer.Exit(DIED) from error
+            except job.ServiceError as error:
+                raise CommandFailed(str(error)) from error
+    except (CommandFailed, typer.Exit):
+        raise
+    except (FolderError, SparkSetupError) as error:
+        raise CommandFailed(str(error)) from error
+    except Exception as error:  # whatever it is, as a full disk: it may be better the next time
+        traceback.print_exc()
+        raise typer.Exit(DIED) from error
+    launch.make_archive()
 
 
 def say(line: str) -> None:

@@ -55,22 +55,29 @@ def heatmap(
     ] = Starting.earliest,
 ) -> None:
     """Count positions by cell and window, and write what changes to the topic traffic.heatmap."""
-    try:
-        from penstock.pipelines.claim import FolderError
-        from penstock.pipelines.traffic import job
-        from penstock.spark import SparkSetupError
-    except ImportError as error:
-        raise CommandFailed(f"needs pip install 'penstock[spark]' ({error})") from error
-    from penstock.client.errors import PenstockError
+    from penstock.pipelines.claim import FolderError
+    from penstock.pipelines.traffic.starting import HEATMAP
+    from penstock.spark import launch
+    from penstock.spark.java import SparkSetupError
 
-    settings = job.Settings(
-        bootstrap, checkpoint, window * 1_000, watermark * 1_000, connector.value, starting.value
-    )
-    with stopped_by_signals() as stop:
-        try:
-            job.run(settings, master, stop, lambda line: print(line, flush=True))
-        except (job.JobError, FolderError, SparkSetupError, PenstockError) as error:
-            raise CommandFailed(str(error)) from error
+    try:
+        with stopped_by_signals() as stop, HEATMAP.started(master) as java:  # and meanwhile
+            try:
+                from penstock.pipelines.traffic import job
+            except ImportError as error:
+                raise CommandFailed(f"needs pip install 'penstock[spark]' ({error})") from error
+            from penstock.client.errors import PenstockError
+
+            settings = job.Settings(
+                bootstrap, checkpoint, window * 1_000, watermark * 1_000, connector.value, starting.value
+            )
+            try:
+                job.run(settings, master, stop, lambda line: print(line, flush=True), java)
+            except (job.JobError, PenstockError) as error:
+                raise CommandFailed(str(error)) from error
+    except (FolderError, SparkSetupError) as error:
+        raise CommandFailed(str(error)) from error
+    launch.make_archive()
 
 
 @contextmanager

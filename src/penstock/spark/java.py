@@ -8,6 +8,8 @@ and Java refuses to start when a module is not there. A Java that has the module
 start. Spark only uses it to speed up linear algebra, and does without it. So Java is started through a
 launcher, a small script that drops this one option; for Spark it looks like a Java home. A `JAVA_HOME` that
 works without the launcher is left alone.
+
+What a Java is stands in the file `release` of its home; one without that file is asked, which takes longer.
 """
 
 from __future__ import annotations
@@ -43,7 +45,14 @@ class SparkSetupError(Exception):
 
 
 def java_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """A folder with `bin/java` that Spark can be started with."""
+    """A folder with `bin/java` that Spark's own scripts can be started with."""
+    java = find_java(environment)
+    forced = environment.get("JAVA_HOME")
+    return Path(forced) if forced and _has_vector_module(java) else _launcher_home(java)
+
+
+def find_java(environment: Mapping[str, str] = os.environ) -> Path:
+    """The `java` that Spark is to run on."""
     forced = environment.get("JAVA_HOME")
     if forced:
         java = Path(forced, "bin", "java")
@@ -55,10 +64,10 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path:
                 f"JAVA_HOME={forced} is Java {version}; Spark needs {JAVA_VERSION_MIN} or newer: "
                 "correct JAVA_HOME, or unset it to let Penstock find one"
             )
-        return Path(forced) if _output(java, VECTOR_OPTION, "-version") is not None else _launcher_home(java)
+        return java
     for java in _candidates(environment):
         if (java_version(java) or 0) >= JAVA_VERSION_MIN:
-            return _launcher_home(java)
+            return java
     raise SparkSetupError(
         f"no Java {JAVA_VERSION_MIN} or newer was found; `pip install 'penstock[spark]'` brings one"
     )
@@ -66,12 +75,33 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 def java_version(java: Path) -> int | None:
     """The feature release, as 17 of 17.0.15; None if it is no Java that starts."""
-    output = _output(java, "-version")
+    written = release(java).get("JAVA_VERSION")
+    output = f'version "{written}"' if written and os.access(java, os.X_OK) else _output(java, "-version")
     found = re.search(r'version "(\d+)(?:\.(\d+))?', output or "")
     if found is None:
         return None
     major, minor = int(found[1]), int(found[2] or 0)
     return minor if major == 1 else major  # Java 8 calls itself 1.8
+
+
+def release(java: Path) -> dict[str, str]:
+    """What the home of this Java says about it, as JAVA_VERSION and MODULES; nothing if it says nothing."""
+    try:
+        lines = (java.parent.parent / "release").read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {name: value.strip('"') for name, _, value in (line.partition("=") for line in lines)}
+
+
+def _has_vector_module(java: Path) -> bool:
+    modules = release(java).get("MODULES")
+    if modules is not None:
+        return VECTOR_OPTION.partition("=")[2] in modules.split()
+    return _output(java, VECTOR_OPTION, "-version") is not None
+
+
+def user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~"), ".cache"), "penstock")
 
 
 def _candidates(environment: Mapping[str, str]) -> list[Path]:
@@ -100,7 +130,7 @@ def _output(java: Path, *arguments: str) -> str | None:
 def _launcher_home(java: Path) -> Path:
     """The Java home whose `bin/java` is the launcher of this Java."""
     script = _LAUNCHER.format(option=shlex.quote(VECTOR_OPTION), java=shlex.quote(str(java)))
-    home = _user_cache() / ("java-" + sha256(script.encode()).hexdigest()[:16])
+    home = user_cache() / ("java-" + sha256(script.encode()).hexdigest()[:16])
     try:
         if not _is_written(home, script):
             _write(home, script)
@@ -109,10 +139,6 @@ def _launcher_home(java: Path) -> Path:
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         _write(home, script)
     return home
-
-
-def _user_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~"), ".cache"), "penstock")
 
 
 def _is_written(home: Path, script: str) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.spark.session import defaults
+from penstock.spark.defaults import BRIEF, defaults
 
 JAVA_OPTIONS: Final = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     # Arrow checks its bounds at every single value; columns come from our own workers.
-    " -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 )
 CHECKPOINT_FILES: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -20,8 +19,7 @@ LOCAL_FILES: Final = "org.apache.hadoop.fs.RawLocalFileSystem"
 def small_batches(master: str | None) -> dict[str, str]:
     java = defaults(master)["spark.driver.extraJavaOptions"]
     return {
-        # The better compiler and the parallel collector take their time from the batches they would speed up.
-        "spark.driver.extraJavaOptions": f"{java} {JAVA_OPTIONS}",
+        "spark.driver.extraJavaOptions": f"{java} {BRIEF} {JAVA_OPTIONS}",
         "spark.sql.adaptive.enabled": "false",  # there is nothing to adapt to
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from penstock.spark.session import defaults, session
+    from penstock.spark import session
+    from penstock.spark.defaults import defaults
 
     options = defaults("local[2]")["spark.driver.extraJavaOptions"]
     config = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": f"{options} {QUICK_START}"}

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from penstock.spark.session import DRIVER_MEMORY_MIB_MAX, DRIVER_MEMORY_MIB_MIN, defaults, local_cores
+from penstock.spark.defaults import DRIVER_MEMORY_MIB_MAX, DRIVER_MEMORY_MIB_MIN, defaults, local_cores
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,24 @@
-"""The data source `penstock-itineraries`: one CSV file, parsed by Arrow in ranges of bytes and reduced there.
+"""One CSV file as ranges of bytes, which tasks parse with Arrow and reduce where they read them.
 
-Options: `path`; `airports`, the positions as `Airports.to_json` writes them; `rangeBytes`, at most so much of
-the file per task; `parallelism`, of which the number of tasks is a multiple, so that all cores finish
-together. What it gives is described in reduction.py.
+What comes out is described in reduction.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyarrow import fs
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from penstock.pipelines.flights.csv_blocks import read_header, read_range
-from penstock.pipelines.flights.geography import Airports
 from penstock.pipelines.flights.header import CsvError, Layout
-from penstock.pipelines.flights.reduction import DDL, reduce_rows
-from penstock.pipelines.flights.schemas import ITINERARY_COLUMNS, ITINERARY_DELIMITER
+from penstock.pipelines.flights.reduction import reduce_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from penstock.pipelines.flights.geography import Airports
 
 RANGE_BYTES: Final = 512 * 1024 * 1024
 """Large, as every range is counted by itself and is a task in every query. Memory does not depend on it."""
@@ -31,46 +26,35 @@ COMPRESSED: Final = (".bz2", ".deflate", ".gz", ".lz4", ".snappy", ".zst")
 """Spark's reader knows these; they cannot be read from the middle."""
 
 
-@dataclass(frozen=True)
-class ByteRange(InputPartition):
+@dataclass(frozen=True, slots=True)
+class ByteRange:
     start: int
     end: int
 
 
-class ItinerariesDataSource(DataSource):
-    @classmethod
-    def name(cls) -> str:
-        return "penstock-itineraries"
+@dataclass(frozen=True, slots=True)
+class RangeReader:
+    """Called by a task with the numbers of its ranges."""
 
-    def schema(self) -> str:
-        return DDL
+    path: str
+    layout: Layout
+    ranges: Sequence[ByteRange]
+    airports: Airports
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives it
-        return ItinerariesReader(self.options)
-
-
-class ItinerariesReader(DataSourceReader):
-    """Made on the driver, which reads the header once; tasks get the layout with the pickled reader."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self.path = options["path"]
-        self.range_bytes = int(options["rangeBytes"])
-        self.parallelism = int(options["parallelism"])
-        self.airports = options["airports"]
-        self.layout, self.start, self.size = inspect(self.path, ITINERARY_COLUMNS, ITINERARY_DELIMITER)
-
-    def partitions(self) -> Sequence[ByteRange]:
-        return plan_ranges(self.start, self.size, self.range_bytes, self.parallelism)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, ByteRange)
-        airports = Airports.from_json(self.airports)
-        with open_file(self.path) as file:
-            yield from reduce_rows(read_range(file, partition.start, partition.end, self.layout), airports)
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                asked = self.ranges[number]
+                with open_file(self.path) as file:
+                    rows = read_range(file, asked.start, asked.end, self.layout)
+                    yield from reduce_rows(rows, self.airports)
 
 
 def plan_ranges(start: int, end: int, range_bytes: int, parallelism: int) -> list[ByteRange]:
-    """Ranges of equal size over [start, end); one empty range if there is nothing."""
+    """Ranges of equal size over [start, end), one empty range if there is nothing.
+
+    Their number is a multiple of `parallelism`, so that all cores finish together.
+    """
     number = max(1, math.ceil((end - start) / range_bytes))
     number = min(math.ceil(number / parallelism) * parallelism, max(1, end - start))
     cuts = [start + (end - start) * index // number for index in range(number + 1)]

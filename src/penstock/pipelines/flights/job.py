@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 
-from penstock.pipelines.flights import transforms
+from penstock.pipelines.flights import starting, transforms
 from penstock.pipelines.flights.output import ResultsFolder, Summary, results_folder
 from penstock.pipelines.flights.progress import Progress, watched
 from penstock.pipelines.flights.reading import CsvFile, read_airports, read_itineraries
@@ -27,7 +27,8 @@ from penstock.spark.failures import SPARK_ERRORS, line_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-APPLICATION: Final = "penstock flights"
+    from penstock.spark.launch import Java
+
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
@@ -43,23 +44,25 @@ def run(
     *,
     progress: Progress = lambda _: None,
     config: Mapping[str, str] | None = None,
+    java: Java | None = None,
 ) -> Summary:
-    """Answer the four queries in a session of its own, which is stopped at the end.
+    """Answer the four queries in a session of its own.
 
-    Raises CsvError, OutputError, SparkSetupError or JobError, each with one line; the results folder is then
-    as it was before.
+    The session is stopped at the end; with `java`, which was started ahead for this one job (starting.py), it
+    is left to end with this process. Raises CsvError, OutputError, SparkSetupError or JobError, each with one
+    line; the results folder is then as it was before.
     """
     began = time.monotonic()
     tables = itineraries_file(itineraries), airports_file(airports)
     for table in tables:
         table.check()
     with results_folder(out) as folder:
-        from penstock.spark import session  # the JVM starts only for files that can be read
-
-        spark = session(master, app_name=APPLICATION, config=config)
+        spark = starting.JOB.session(master, java, config=config, with_source=False)
         limit_shuffles(spark)
+        is_done = False
         try:
-            return answer(spark, *tables, folder, progress=progress, began=began)
+            summary = answer(spark, *tables, folder, progress=progress, began=began)
+            is_done = True
         except SPARK_ERRORS as error:
             raise JobError(f"Spark: {line_of(error)}") from error
         except (Py4JError, ConnectionError) as error:
@@ -67,8 +70,10 @@ def run(
                 "Spark: its Java process has died; perhaps spark.driver.memory is too small"
             ) from error
         finally:
-            with suppress(Py4JError, ConnectionError):  # nothing is left to be stopped when Java has died
-                spark.stop()
+            if java is None or not is_done:
+                with suppress(Py4JError, ConnectionError):  # nothing is left to be stopped when Java has died
+                    spark.stop()
+        return summary
 
 
 def run_in(

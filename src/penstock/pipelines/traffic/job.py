@@ -23,11 +23,11 @@ from penstock.pipelines.traffic import transforms
 from penstock.pipelines.traffic.checkpoint import claimed_checkpoint
 from penstock.pipelines.traffic.publisher import HeatmapPublisher
 from penstock.pipelines.traffic.source import FORMAT, GRID, PositionsDataSource
+from penstock.pipelines.traffic.starting import HEATMAP as HEATMAP_JOB
 from penstock.pipelines.traffic.tally import Shape
 from penstock.spark.errors import SourceError
 from penstock.spark.failures import SPARK_ERRORS, line_of, own_kind
-from penstock.spark.session import own_interrupts, session
-from penstock.spark.small_batches import small_batches
+from penstock.spark.session_start import own_interrupts
 from penstock.traffic.city_map import read_map
 from penstock.traffic.topics import HEATMAP, QUADRANT_PATTERN, SHARED_PLANS
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-APPLICATION: Final = "penstock traffic"
+    from penstock.spark.launch import Java
+
 GROUP: Final = "penstock-traffic-heatmap"
 """Progress is committed under this name, so that the job's lag can be seen."""
 TRIGGER: Final = "250 milliseconds"
@@ -67,13 +68,18 @@ class Settings:
     starting: str = "earliest"
 
 
-def run(settings: Settings, master: str | None, stop: threading.Event, say: Say) -> None:
-    """Runs until `stop` is set. Raises JobError, FolderError, SparkSetupError or PenstockError."""
+def run(
+    settings: Settings, master: str | None, stop: threading.Event, say: Say, java: Java | None = None
+) -> None:
+    """Runs until `stop` is set, on a Java that was started ahead (starting.py) or is started now.
+
+    Raises JobError, FolderError, SparkSetupError or PenstockError.
+    """
     ensure_heatmap_topic(settings.bootstrap)
     shape = Shape(settings.window_ms, read_map(settings.bootstrap).grid)
     with claimed_checkpoint(settings.checkpoint, shape) as folder:
         with own_interrupts():
-            spark = session(master, app_name=APPLICATION, config=config(master))
+            spark = HEATMAP_JOB.session(master, java)
         try:
             _Job(spark, settings, shape, folder, say).run(stop)
         except (Py4JError, ConnectionError) as error:
@@ -85,15 +91,6 @@ def run(settings: Settings, master: str | None, stop: threading.Event, say: Say)
 
 def ensure_heatmap_topic(bootstrap: str) -> None:
     TopicClusters(Brokers(bootstrap, TIMEOUT_MS / 1000)).ensure([SHARED_PLANS[HEATMAP]])
-
-
-def config(master: str | None) -> dict[str, str]:
-    """Spark for many small batches, one task each."""
-    return small_batches(master) | {
-        "spark.sql.shuffle.partitions": "1",  # there is one group
-        # The state is written as a whole with each batch.
-        "spark.sql.streaming.stateStore.maintenanceInterval": "15s",
-    }
 
 
 def start(

@@ -27,17 +27,18 @@ from penstock.pipelines.flights.service.folder import Folder
 from penstock.pipelines.flights.service.heartbeats import Heartbeats
 from penstock.pipelines.flights.service.ledger import Limits
 from penstock.pipelines.flights.service.source import FORMAT, STAGING, FlightsDataSource
+from penstock.pipelines.flights.starting import SERVICE
 from penstock.spark.errors import SourceError
 from penstock.spark.failures import SPARK_ERRORS, line_of
 from penstock.spark.options import Connection
-from penstock.spark.session import own_interrupts, session
-from penstock.spark.small_batches import small_batches
+from penstock.spark.session_start import own_interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-APPLICATION: Final = "penstock flights service"
+    from penstock.spark.launch import Java
+
 GROUP: Final = "penstock-flights"
 """Progress is committed under this name, so that the service's lag can be seen."""
 TRIGGER: Final = "100 milliseconds"
@@ -73,14 +74,19 @@ class Settings:
         return Connection(self.bootstrap, TIMEOUT_MS)
 
 
-def run(settings: Settings, master: str | None, stop: threading.Event, say: Say) -> None:
-    """Runs until `stop` is set. Raises ServiceError, JavaDiedError, FolderError or SparkSetupError."""
+def run(
+    settings: Settings, master: str | None, stop: threading.Event, say: Say, java: Java | None = None
+) -> None:
+    """Runs until `stop` is set, on a Java that was started ahead (starting.py) or is started now.
+
+    Raises ServiceError, JavaDiedError, FolderError or SparkSetupError.
+    """
     folder = Folder(settings.data)
     with folder.claimed():
         ensure_topics(settings.bootstrap, stop, say)
         with Heartbeats(settings.connection, settings.limits) as heartbeats:
             with own_interrupts():
-                spark = session(master, app_name=APPLICATION, config=small_batches(master))
+                spark = SERVICE.session(master, java, with_source=False)
             try:
                 Service(spark, settings, folder, heartbeats, say).run(stop)
             except (Py4JError, ConnectionError) as error:

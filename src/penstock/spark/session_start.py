@@ -8,14 +8,11 @@ the data source.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
 
 try:
     from pyspark import SparkConf, SparkContext
@@ -23,23 +20,27 @@ try:
 except ImportError as error:
     raise ImportError("Spark is not installed: pip install 'penstock[spark]'") from error
 
-from penstock.spark import connector
+from penstock.spark import connector, launch
 from penstock.spark.datasource import PenstockDataSource
+from penstock.spark.defaults import defaults
 from penstock.spark.java import SparkSetupError, java_home
-
-MIB: Final = 1024 * 1024
-DRIVER_MEMORY_MIB_MIN: Final = 1024
-DRIVER_MEMORY_MIB_MAX: Final = 4096
-LOG4J_PROPERTIES: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def session(
-    master: str | None = None, *, app_name: str = "penstock", config: Mapping[str, str] | None = None
+    master: str | None = None,
+    *,
+    app_name: str = "penstock",
+    config: Mapping[str, str] | None = None,
+    java: launch.Java | None = None,
+    with_source: bool = True,
 ) -> SparkSession:
     """A session with the data source `penstock`.
 
     `master` is Spark's: `local[2]`, `spark://host:7077`; without one, what `spark-submit` was told, or else
     all cores of this machine. Raises SparkSetupError when Spark cannot be started here.
+
+    `java` is a process that was started earlier for the same master, name and configuration. `with_source`
+    is for those who read no topic: to register the source costs Spark the start of a Python process.
     """
     given = dict(config or {})
     if master is not None:
@@ -54,47 +55,26 @@ def session(
                 builder = builder.config(key, value)
     for key, value in given.items():
         builder = builder.config(key, value)
-    with _environment():
+    if java is None:
+        java = launch.start(launch.settings(master, app_name, config))
+    with _environment(java):
         try:
             spark = builder.getOrCreate()
         except Exception as error:
             raise SparkSetupError(f"Spark does not start: {_first_line(error)}") from error
-    spark.dataSource.register(PenstockDataSource)
+    if java is not None:
+        _hold(java)
+    if with_source:
+        spark.dataSource.register(PenstockDataSource)
     connector.install()
     return spark
 
 
-def defaults(master: str | None) -> dict[str, str]:
-    """What we set unless told otherwise."""
-    settings = {
-        "spark.master": master or "local[*]",
-        "spark.driver.memory": f"{_driver_memory_mib()}m",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J_PROPERTIES.as_uri()}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # A pipeline of some queries compiles more classes than the 100 that Spark keeps, and then compiles
-        # all of them again each time it runs; nor does Java ever get to optimise them.
-        "spark.sql.codegen.cache.maxEntries": "1000",
-    }
-    cores = local_cores(settings["spark.master"])
-    if cores is not None:
-        # Of 200 shuffle partitions, Spark's default, nearly all would be empty here, and each costs a task.
-        settings["spark.sql.shuffle.partitions"] = str(max(2, cores))
-        settings["spark.driver.host"] = "127.0.0.1"
-        settings["spark.driver.bindAddress"] = "127.0.0.1"
-    return settings
-
-
-def local_cores(master: str) -> int | None:
-    """The cores of a local master; None for a cluster."""
-    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?", master)
-    if found is None:
-        return None
-    if found[1] == "*":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(found[1] or 1)
+def _hold(java: launch.Java) -> None:
+    """As PySpark holds a Java that it has started: for as long as its end of the connection lives."""
+    java.is_used = True
+    assert SparkContext._gateway is not None
+    SparkContext._gateway.proc = java.process
 
 
 @contextmanager
@@ -115,20 +95,17 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _driver_memory_mib() -> int:
-    """A quarter of the machine, within reason: the broker and the Python workers need theirs."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
-    return min(DRIVER_MEMORY_MIB_MAX, max(DRIVER_MEMORY_MIB_MIN, machine // 4))
-
-
 @contextmanager
-def _environment() -> Iterator[None]:
+def _environment(java: launch.Java | None) -> Iterator[None]:
     """What Spark's start takes from the environment, set for as long as it takes.
 
     Its workers must be the Python that runs this, where penstock is installed, and not the first on the path.
     """
     settings = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable}
-    if SparkContext._gateway is None and not _is_submitted():
+    if java is not None:
+        port, secret = java.connection()
+        settings |= {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    elif SparkContext._gateway is None and not _is_submitted():
         settings["JAVA_HOME"] = str(java_home())
     before = {key: os.environ.get(key) for key in settings}
     os.environ.update(settings)
