@@ -150,7 +150,7 @@ class Recorder:
                 self._kinds.pop(pid, None)
 
     def _kind(self, pid: int) -> str:
-        """Asked until the process is what it was started for: between fork and exec it looks like its parent."""
+        """Asked until the process is what it was started for: before exec it looks like its parent."""
         kind = self._kinds.get(pid)
         if kind is None:
             kind = kind_of(command_of(pid))
