@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.scripts.groups.world import World
-from tests.scripts.runner import check
+from tests.scripts.runner import check, scripts_beside
 
-SCRIPTS = sorted(Path(__file__).parent.glob("*.script"))
+SCRIPTS = scripts_beside(__file__)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import deque
 
 from penstock.groups import records
@@ -23,9 +22,8 @@ from penstock.groups.messages import (
 )
 from penstock.groups.offsets import CommittedOffset
 from penstock.groups.shard import Shard
-from penstock.types import ErrorCode, TopicPartition
-
-UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+from penstock.types import ErrorCode
+from tests.scripts.runner import Command, duration_ms, partition
 
 
 @dataclasses.dataclass
@@ -38,11 +36,6 @@ class Client:
     protocols: str = "range:t"
 
 
-def duration_ms(text: str) -> int:
-    number, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()
-    return int(number) * UNITS_MS[unit]
-
-
 def subscription(topics: str) -> bytes:
     """Consumer protocol metadata of version 0; `!x` stands for metadata that is something else."""
     if topics.startswith("!"):
@@ -50,11 +43,6 @@ def subscription(topics: str) -> bytes:
     names = [topic.encode() for topic in topics.split("+") if topic]
     encoded = b"".join(len(name).to_bytes(2) + name for name in names)
     return b"\x00\x00" + len(names).to_bytes(4) + encoded + b"\xff\xff\xff\xff"
-
-
-def partition(text: str) -> TopicPartition:
-    topic, _, index = text.rpartition("-")
-    return TopicPartition(topic, int(index))
 
 
 class World:
@@ -74,10 +62,8 @@ class World:
     def run(self, command: str) -> list[str]:
         self.lines = []
         before = self._states()
-        name, *words = command.split()
-        plain = [word for word in words if "=" not in word]
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        getattr(self, "do_" + name.replace("-", "_"))(plain, options)
+        parsed = Command.parse(command)
+        getattr(self, parsed.method)(parsed.words, parsed.options)
         after = self._states()
         for group_id in sorted(before.keys() | after.keys()):
             old, new = before.get(group_id, "(none)"), after.get(group_id, "(none)")

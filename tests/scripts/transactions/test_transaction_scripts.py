@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripts.runner import check
+from tests.scripts.runner import check, scripts_beside
 from tests.scripts.transactions.world import World
 
-SCRIPTS = sorted(Path(__file__).parent.glob("*.script"))
+SCRIPTS = scripts_beside(__file__)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

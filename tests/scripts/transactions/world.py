@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -16,22 +15,11 @@ from penstock.transactions.messages import (
     Write,
 )
 from penstock.transactions.shard import Shard
-from penstock.types import ErrorCode, TopicPartition
+from penstock.types import ErrorCode
+from tests.scripts.runner import duration_ms, partition
 
 if TYPE_CHECKING:
     from penstock.transactions.records import TransactionValue
-
-UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-def duration_ms(text: str) -> int:
-    number, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()
-    return int(number) * UNITS_MS[unit]
-
-
-def partition(text: str) -> TopicPartition:
-    topic, _, index = text.rpartition("-")
-    return TopicPartition(topic, int(index))
 
 
 def shown(value: TransactionValue) -> str:
