@@ -1,4 +1,4 @@
-"""Messages and states of the quorum in one line each. `5@2` is a log that ends at 5, with an entry of epoch 2."""
+"""Messages and states of the quorum in one line each. `5@2` is a log that ends at 5, in epoch 2."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the scripts in this folder; see tests/scripts/runner.py.
 
-In `defects` are scripts that end in a VIOLATION of what must always hold: the core is wrong. When it is mended,
-the script moves up, with the trace that it has then.
+In `defects` are scripts that end in a VIOLATION of what must always hold: the core is wrong. When it is
+mended, the script moves up, with the trace that it has then.
 """
 
 from __future__ import annotations
