@@ -81,6 +81,9 @@ class Broker:
             return
         self.image = image
         state, before = state_of(image.topics[TOPIC].partitions[0]), self._state
+        if self.id not in state.replicas:
+            self._give_up(before)
+            return
         self._state = state
         if before is None or state.leader_epoch != before.leader_epoch:
             self._take_role(state)
@@ -89,14 +92,19 @@ class Broker:
         elif self.follower is not None:
             self.follower.state = state
 
+    def _give_up(self, before: PartitionState | None) -> None:
+        """Its replica was moved to another broker."""
+        self._state = self.leader = self.follower = None
+        if before is not None:
+            self.disk.log = ScriptLog()
+            self.note("deletes its replica")
+
     def _take_role(self, state: PartitionState) -> None:
         self.leader = self.follower = None
         for produced in self._waiting:
             self.note(f"refuses {' '.join(produced.values)}: not_leader_or_follower")
         self._waiting = []
-        if self.id not in state.replicas:
-            self.note("has no replica")
-        elif state.leader == self.id:
+        if state.leader == self.id:
             self.log.begin_epoch(state.leader_epoch)
             self.log.flush()
             self.leader = PartitionLeader(

@@ -86,9 +86,7 @@ class Controller:
         assert all(outcome.error is None for outcome in outcomes)
         self._commit(records)
 
-    def alter_partition(
-        self, leader: Member, proposal: Proposal
-    ) -> tuple[ErrorCode, PartitionImage | None]:
+    def alter_partition(self, leader: Member, proposal: Proposal) -> tuple[ErrorCode, PartitionImage | None]:
         change = IsrChange(
             TOPIC_ID, 0, proposal.leader_epoch, proposal.partition_epoch, tuple(map(tuple, proposal.isr))
         )

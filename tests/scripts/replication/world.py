@@ -95,16 +95,12 @@ class World:
             self.brokers[broker_id].log.crash()
 
     def do_start(self, command: Command) -> None:
-        """It registers. `clean=no`: it says that it may have lost data; `disk=new`: it has lost all."""
+        """It registers; not clean, or with another disk, if its machine has lost records or all."""
         for broker_id in command.ids:
             is_new = command.options.get("disk") == "new"
             disk = Disk(self._fresh()) if is_new else self.brokers[broker_id].disk
+            disk.log.truncate(disk.log.log_end_offset - int(command.options.get("lost", "0")))
             self._boot(broker_id, disk, is_clean=command.options.get("clean") != "no")
-
-    def do_lose(self, command: Command) -> None:
-        """What a machine had not brought to its disk is gone from the end of the log."""
-        broker = self.brokers[command.ids[0]]
-        broker.log.truncate(broker.log.log_end_offset - int(command.options["records"]))
 
     def do_fence(self, command: Command) -> None:
         for broker_id in command.ids:
@@ -188,8 +184,8 @@ class World:
         (self.fetch_entries_max,) = command.ids
 
     def do_fetch(self, command: Command) -> None:
-        """One fetch and its answer; with held=request or held=answer that stays on its way."""
-        for broker_id in command.ids:
+        """One fetch and its answer, or several; with held=request or held=answer that stays on its way."""
+        for broker_id in command.ids * int(command.options.get("times", "1")):
             broker = self.brokers[broker_id]
             follower = broker.follower
             assert follower is not None, f"{broker_id} follows nobody"
