@@ -143,6 +143,13 @@ class World:
         states = self._states()
         self.lines += [states[node_id] for node_id in command.ids or states]
 
+    def do_must(self, command: Command) -> None:
+        """`must 3 follow=1`, and fetch from it."""
+        leader = self.nodes[int(command.options["follow"])]
+        for node_id in command.ids:
+            if not leader.is_serving_fetch_of(self.nodes[node_id]):
+                self.truth.violations.append(f"{node_id} does not follow {leader.node_id}")
+
     # Network
 
     def do_cut(self, command: Command) -> None:

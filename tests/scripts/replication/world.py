@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from penstock.replication.leader import Proposal
-from penstock.replication.replica_fetch import ReplicaAnswer
 from penstock.types import ErrorCode
 from tests.scripts.log import Entry, show_entries
 from tests.scripts.replication.broker import Broker, Disk, Fetch
 from tests.scripts.replication.controller import Controller
 from tests.scripts.replication.truth import Truth
 from tests.scripts.runner import Command, duration_ms
+
+if TYPE_CHECKING:
+    from penstock.replication.leader import Proposal
+    from penstock.replication.replica_fetch import ReplicaAnswer
 
 
 class Held(NamedTuple):
