@@ -143,6 +143,13 @@ class World:
         states = self._states()
         self.lines += [states[node_id] for node_id in command.ids or states]
 
+    def do_voters(self, command: Command) -> None:
+        """Whom a node takes for voters: `3/5` is node 3 with the fifth disk of this script."""
+        for node_id in command.ids:
+            seats = self.nodes[node_id].core.voters.seats.items()
+            shown = " ".join(f"{seat}/{storage.int if storage else '-'}" for seat, storage in seats)
+            self.note(f"{node_id} voters {shown}")
+
     def do_must(self, command: Command) -> None:
         """`must 3 follow=1`, and fetch from it."""
         leader = self.nodes[int(command.options["follow"])]
