@@ -1,8 +1,4 @@
-"""Runs the scripts in this folder; see tests/scripts/runner.py.
-
-In `defects` are scripts that end in a VIOLATION of what must always hold: the core is wrong. When it is
-mended, the script moves up, with the trace that it has then.
-"""
+"""Runs the scripts in this folder; see tests/scripts/runner.py."""
 
 from __future__ import annotations
 
@@ -11,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.scripts.quorum.world import World
-from tests.scripts.runner import check, run, scripts_beside
+from tests.scripts.runner import check, defects_beside, run, scripts_beside
 
 SCRIPTS = scripts_beside(__file__)
-DEFECTS = sorted((Path(__file__).parent / "defects").glob("*.script"))
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -23,7 +18,7 @@ def test_script(path: Path) -> None:
     assert "VIOLATION" not in path.read_text()
 
 
-@pytest.mark.parametrize("path", DEFECTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", defects_beside(__file__), ids=lambda path: path.stem)
 @pytest.mark.xfail(strict=True, reason="a defect of the core")
 def test_defect(path: Path) -> None:
     assert "VIOLATION" not in run(path.read_text(), World())

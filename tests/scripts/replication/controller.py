@@ -87,9 +87,7 @@ class Controller:
         self._commit(records)
 
     def alter_partition(self, leader: Member, proposal: Proposal) -> tuple[ErrorCode, PartitionImage | None]:
-        change = IsrChange(
-            TOPIC_ID, 0, proposal.leader_epoch, proposal.partition_epoch, tuple(map(tuple, proposal.isr))
-        )
+        change = IsrChange(TOPIC_ID, 0, proposal.leader_epoch, proposal.partition_epoch, proposal.isr)
         try:
             records, outcomes = alter_partitions(self.image, *leader, [change], self._min_insync)
         except ApiError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.scripts.log import show_entries
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -43,14 +45,17 @@ class Truth:
         for broker_id, log in logs:
             self.holds(f"{broker_id} is in sync,", log)
 
-    def lost(self, log: ScriptLog) -> list[Entry]:
-        """After an election that was not clean: what is gone for good."""
+    def lost(self, log: ScriptLog, others: Iterable[ScriptLog]) -> list[Entry]:
+        """After an election that was not clean: what is gone for good, and must be gone from all who live."""
         kept = 0
         for offset, entry in enumerate(self._committed):
             if log.log_start_offset <= offset and log.read(offset, offset + 1) != [entry]:
                 break
             kept = offset + 1
         gone, self._committed = self._committed[kept:], self._committed[:kept]
+        for other in others:
+            if gone and other.read(kept, kept + 1) == gone[:1]:
+                self._violated(f"{show_entries(gone)} is lost, and a live replica has {other}")
         return gone
 
     def _violated(self, line: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -14,7 +14,8 @@ from tests.scripts.replication.truth import Truth
 from tests.scripts.runner import Command, duration_ms
 
 if TYPE_CHECKING:
-    from penstock.replication.leader import Proposal
+    from penstock.metadata.image import PartitionImage
+    from penstock.replication.leader import PartitionLeader, Proposal
     from penstock.replication.replica_fetch import ReplicaAnswer
 
 
@@ -113,7 +114,8 @@ class World:
             was_unclean = self._is_unclean()
             self.controller.unfence(broker_id)
             if was_unclean and not self._is_unclean():
-                lost = self.truth.lost(self.brokers[broker_id].log)
+                others = [broker.log for broker in self.brokers.values() if broker.is_up]
+                lost = self.truth.lost(self.brokers[self.controller.partition.leader].log, others)
                 self.note(f"lost: {show_entries(lost)}")
 
     def do_stop(self, command: Command) -> None:
@@ -235,7 +237,7 @@ class World:
             self._send(command, "request", f"{broker_id}->C", self._propose, broker, broker.leader, proposal)
 
     def _propose(
-        self, command: Command, link: str, broker: Broker, leader: object, proposal: Proposal
+        self, command: Command, link: str, broker: Broker, leader: PartitionLeader, proposal: Proposal
     ) -> None:
         isr = _ids(member.broker_id for member in proposal.isr)
         epochs = f"epoch={proposal.leader_epoch} partition_epoch={proposal.partition_epoch}"
@@ -249,10 +251,10 @@ class World:
         command: Command,
         link: str,
         broker: Broker,
-        leader: object,
+        leader: PartitionLeader,
         proposal: Proposal,
         error: ErrorCode,
-        image: object,
+        image: PartitionImage | None,
     ) -> None:
         self.note(f"{link} AlterPartitionResponse {error.name}")
         broker.decided(leader, proposal, error, image)
@@ -278,7 +280,7 @@ class World:
             self.note(f"  {broker_id} {role} high_watermark={broker.high_watermark} {broker.log}")
 
 
-def _ids(broker_ids: object) -> str:
+def _ids(broker_ids: Iterable[int]) -> str:
     return ",".join(map(str, broker_ids)) or "-"
 
 
