@@ -1,4 +1,4 @@
-"""Memory does not grow with the file: one that is several times the driver's heap goes through it."""
+"""Memory does not grow with the file: one more than twice the driver's heap goes through it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def largest_worker_mb(process: subprocess.Popen[bytes], ended: threading.Event) 
     return most
 
 
-def test_a_file_several_times_the_heap(tmp_path: Path) -> None:
+def test_a_file_more_than_twice_the_heap(tmp_path: Path) -> None:
     generate(ROWS, str(tmp_path))
     size_mb = (tmp_path / "itineraries.csv").stat().st_size / 1e6
     assert size_mb > FILE_IN_HEAPS_MIN * HEAP_MB

@@ -1,4 +1,8 @@
-"""The Flights job against a plain Python oracle: generated tables, nasty files and, if there, real rows."""
+"""The Flights job against a plain Python oracle: generated tables and nasty files.
+
+No row of the public data set is used. Generated tables have its schema and its habits, which
+tests/unit/pipelines/test_flights_generate.py checks; the line ends of its files are among the cases here.
+"""
 
 from __future__ import annotations
 
@@ -163,9 +167,11 @@ def nasty_rows() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_generated_tables(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "end"), [(1, b"\n"), (2, b"\r\n")], ids=["lf", "crlf"])
+def test_generated_tables(spark: SparkSession, tmp_path: Path, seed: int, end: bytes) -> None:
     generate(20_000, str(tmp_path), seed=seed)
+    itineraries = tmp_path / "itineraries.csv"
+    itineraries.write_bytes(itineraries.read_bytes().replace(b"\n", end))
     summary = check(spark, tmp_path, range_bytes=1_000_000)
     assert all(summary.queries.values())
     assert summary.left_out["q2"]

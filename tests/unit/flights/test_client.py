@@ -1,5 +1,6 @@
-"""The client and a gateway that fails in all the ways it can: every chunk arrives, in order, and every row is
-given once."""
+"""The client and a gateway that refuses, breaks off, loses answers and forgets: every chunk arrives, in order,
+and every row is given once.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def test_files_arrive_airports_first(gateway: FakeFlights, client: FlightsClient
     ids=str,
 )
 @pytest.mark.parametrize("after", range(9))
-def test_every_chunk_is_sent_whatever_fails(
+def test_every_chunk_is_sent_whichever_request_fails(
     gateway: FakeFlights, client: FlightsClient, tables: Tables, faults: list[Fault], after: int
 ) -> None:
     """`after` requests go well: create, airports, its end, four chunks, their end."""
