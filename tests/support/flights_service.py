@@ -127,8 +127,7 @@ class FlightsService:
 
     def newest(self, kind: str) -> int:
         """The number of the newest file of `offsets`, which are of batches that began, or of `commits`."""
-        names = (path.name for path in (self.data / "checkpoint" / kind).glob("*"))
-        return max((int(name) for name in names if name.isdigit()), default=-1)
+        return newest(self.data, kind)
 
     def remove_newest_commit(self) -> int:
         """Then Spark believes that a batch which is complete was never done."""
@@ -138,3 +137,9 @@ class FlightsService:
         commit.unlink()
         commit.with_name(f".{newest}.crc").unlink(missing_ok=True)
         return newest
+
+
+def newest(data: Path, kind: str) -> int:
+    """The number of the newest file of `offsets` or `commits` in a service's checkpoint; -1 if it has none."""
+    names = (path.name for path in (data / "checkpoint" / kind).glob("*"))
+    return max((int(name) for name in names if name.isdigit()), default=-1)

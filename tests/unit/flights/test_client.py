@@ -1,5 +1,5 @@
-"""The client and a gateway that refuses, breaks off, loses answers and forgets: every chunk arrives, in order,
-and every row is given once.
+"""The client and a gateway that refuses, breaks off, loses answers and forgets: every chunk arrives, in
+order, and every row is given once.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The generator: schema and habits of the public data set, as the design describes them; the same files for the
-same seed, nothing half-written.
+"""The generator: schema and habits of the public data set, as the design describes them; the same files for
+the same seed, nothing half-written.
 """
 
 from __future__ import annotations
