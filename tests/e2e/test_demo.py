@@ -20,7 +20,7 @@ from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
-ALL_COUNTED = re.compile(r"counted ([\d,]+) of \1 positions, 0 lost")
+ALL_COUNTED = re.compile(r"counted ([\d,]+) of \1 positions, 0 lost, 0 twice")
 BROKERS = 3
 
 

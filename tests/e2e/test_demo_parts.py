@@ -15,12 +15,13 @@ import pytest
 
 from penstock.demo.ending import end_cluster, nodes_of
 from penstock.supervisor.folder import STOPPING, ClusterFolder
+from tests.support import fake_demo
 from tests.support.broker import SOURCE
 from tests.support.demo import ROOT, STAND_INS, DemoProcess
 from tests.support.supervised import SupervisedCluster
 from tests.support.wait import wait_until
 
-ALL_COUNTED = re.compile(r"counted ([\d,]+) of \1 positions, 0 lost")
+ALL_COUNTED = re.compile(r"counted ([\d,]+) of \1 positions, 0 lost, 0 twice")
 
 
 def test_it_runs_and_ends_by_itself(tmp_path: Path) -> None:
@@ -53,6 +54,27 @@ def test_nothing_is_claimed_of_cars_that_were_killed(tmp_path: Path) -> None:
         demo.process.terminate()
         assert demo.wait() == 0
         demo.wait_for("positions; what the cars sent is not known: they ended before they could say it")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (fake_demo.LOG_LOSES, "lost before the log"),
+        (fake_demo.LOG_REPEATS, "written twice"),
+        (fake_demo.MAP_LOSES, "not read by the map"),
+        (fake_demo.MAP_REPEATS, "read twice by the map"),
+    ],
+)
+def test_what_is_lost_or_there_twice_fails_the_demo_with_its_number(
+    tmp_path: Path, fault: str, words: str
+) -> None:
+    with DemoProcess(tmp_path, STAND_INS, "--seconds", "0.5", "--fault", fault) as demo:
+        assert demo.wait() == 1
+        verdict = demo.wait_for(words)
+        found = re.search(rf"[:,] (\d+) {words}.* \(the cars sent ([\d,]+), the log has ([\d,]+), ", verdict)
+        assert found is not None, verdict
+        assert int(found[1]) > 0
+        assert demo.errors == f"penstock: the heat map is not what the cars sent: {verdict}\n"
 
 
 def test_a_part_that_cannot_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:

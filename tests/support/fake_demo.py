@@ -1,9 +1,10 @@
 """The demo with stand-ins for its parts: everything of `penstock demo` but the parts themselves.
 
-    python -m tests.support.fake_demo [--seconds S] [--refuse PART]
+    python -m tests.support.fake_demo [--seconds S] [--refuse PART] [--fault FAULT]
 
-The cars count up in a file, the heat map copies the count to another, and the cluster serves that over HTTP
-as the gateway would. Each part writes its pid to `NAME.pid` in the demo's folder.
+The cars count up in a file, and in another that stands for the log; the heat map copies the log's count to a
+third, and the cluster serves that over HTTP as the gateway would. Each part writes its pid to `NAME.pid` in
+the demo's folder. With a fault a position of each tick is lost, or is there twice, on its way.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ from pathlib import Path
 from typing import Any
 
 from penstock.cli.app import complain
-from penstock.demo import plan
+from penstock.demo import finish, plan
 from penstock.demo.errors import DemoError
 from penstock.demo.run import run
 from penstock.demo.stage import Wanted
+from penstock.demo.verdict import Log
 
 TICK_S = 0.05
 SENT_PER_TICK = 100
+NO_FAULT = "none"
+LOG_LOSES, LOG_REPEATS, MAP_LOSES, MAP_REPEATS = "log-loses", "log-repeats", "map-loses", "map-repeats"
+SETTLED_S, HOPELESS_S = 0.7, 2.0
+FAULTS = (NO_FAULT, LOG_LOSES, LOG_REPEATS, MAP_LOSES, MAP_REPEATS)
 COOKIE = "penstock_viewer=me"
 
 
@@ -34,13 +40,21 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--refuse", default="")
+    parser.add_argument("--fault", choices=FAULTS, default=NO_FAULT)
     parser.add_argument("--data", type=Path)
     options = parser.parse_args()
+    folders: list[Path] = []
+    finish.SETTLED_S = SETTLED_S  # type: ignore[misc] # no Spark here that might still be at it
+    if options.fault != NO_FAULT:
+        finish.COUNT_S_MAX = HOPELESS_S  # type: ignore[misc] # a map that loses something never catches up
 
     def make_parts(places: plan.Places, addresses: plan.Addresses, **asked: Any) -> list[plan.Part]:
+        folders.append(places.folder)
+
         def stand_in(part: plan.Part) -> plan.Part:
             role = "refuse" if part.name == options.refuse else part.name
-            own = [str(places.folder), str(addresses.http_port), str(places.results(asked["run"]))]
+            results = str(places.results(asked["run"]))
+            own = [str(places.folder), str(addresses.http_port), results, options.fault]
             command = (sys.executable, "-m", "tests.support.fake_demo", "part", role, *own)
             return replace(part, command=command)
 
@@ -48,14 +62,41 @@ def main() -> int:
 
     wanted = Wanted(seconds=options.seconds, open_browser=False, cars=10, rate=1.0)
     try:
-        run(wanted, data=options.data, port=0, http_port=0, make_parts=make_parts)
+        run(
+            wanted,
+            data=options.data,
+            port=0,
+            http_port=0,
+            make_parts=make_parts,
+            make_topics=lambda _: FakeTopics(folders[0]),
+        )
     except DemoError as error:
         return complain(str(error))
     return 0
 
 
+def read_count(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except FileNotFoundError:
+        return 0
+
+
+class FakeTopics:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def log(self) -> Log:
+        records, repeated = read_count(self._folder / "log"), read_count(self._folder / "repeated")
+        return Log(records, repeated, records, repeated)
+
+    def cells(self) -> None:
+        return None
+
+
 class Part:
-    def __init__(self, role: str, folder: str, http_port: str, results: str) -> None:
+    def __init__(self, role: str, folder: str, http_port: str, results: str, fault: str) -> None:
+        self.fault = fault
         self.folder = Path(folder)
         self.http_port = int(http_port)
         self.results = Path(results)
@@ -65,10 +106,7 @@ class Part:
         getattr(self, role.replace("-", "_"))()
 
     def read(self, name: str) -> int:
-        try:
-            return int((self.folder / name).read_text())
-        except FileNotFoundError:
-            return 0
+        return read_count(self.folder / name)
 
     def write(self, name: str, value: int) -> None:
         aside = self.folder / f"{name}.{os.getpid()}"
@@ -83,16 +121,21 @@ class Part:
 
     def cars(self) -> None:
         before = sent = self.read("sent")
+        log = self.read("log")
         while not self.done.wait(TICK_S):
             sent += SENT_PER_TICK
+            log += SENT_PER_TICK + {LOG_LOSES: -1, LOG_REPEATS: 1}.get(self.fault, 0)
             self.write("sent", sent)
+            self.write("repeated", max(0, log - sent))
+            self.write("log", log)
             print(f"sent {sent - before:,} ({SENT_PER_TICK / TICK_S:,.0f} per second)", flush=True)
         print(json.dumps({"sent": sent - before, "good": sent - before}), flush=True)
 
     def heatmap(self) -> None:
         print("ready heatmap checkpoint=nowhere", flush=True)
         while not self.done.wait(TICK_S):
-            self.write("counted", self.read("sent"))
+            log = self.read("log")
+            self.write("counted", log + {MAP_LOSES: -1, MAP_REPEATS: 1}.get(self.fault, 0) * bool(log))
 
     def flights_data(self) -> None:
         print("wrote it")

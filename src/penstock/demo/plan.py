@@ -24,6 +24,9 @@ CARS_SENT: Final = re.compile(r"sent (?P<sent>[\d,]+) \((?P<rate>[\d,.]+) per se
 HEATMAP_READY: Final = re.compile(r"ready heatmap\b")
 FLIGHTS_READY: Final = re.compile(r"ready flights\b")
 
+SEED: Final = 0
+OWN_CAR: Final = re.compile(rf"car-{SEED}-\d+")
+"""How the simulator calls the cars of this seed."""
 PENSTOCK: Final = (sys.executable, "-m", "penstock")
 BROKERS: Final = 3
 FLIGHTS_ROWS: Final = 20_000
@@ -150,7 +153,7 @@ def parts(places: Places, addresses: Addresses, *, cars: int, rate: float, run: 
             title="the cars",
             command=(
                 *PENSTOCK, "traffic", "simulate", *at, "--cars", str(cars), "--rate", f"{rate:g}",
-                "--json",
+                "--seed", str(SEED), "--json",
             ),
             ready=CARS_SENT,
             after=(CLUSTER,),

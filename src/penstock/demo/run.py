@@ -21,7 +21,8 @@ from penstock.demo.errors import DemoError
 from penstock.demo.guard import Guard
 from penstock.demo.plan import CARS, CLUSTER, HEATMAP, Places
 from penstock.demo.screen import screen
-from penstock.demo.stage import Asked, MakeParts, Stage, Wanted
+from penstock.demo.stage import Asked, MakeParts, MakeTopics, Stage, Wanted
+from penstock.demo.topics import KafkaTopics
 
 if TYPE_CHECKING:
     from penstock.demo.verdict import Verdict
@@ -39,13 +40,14 @@ def run(
     port: int | None,
     http_port: int | None,
     make_parts: MakeParts = plan.parts,
+    make_topics: MakeTopics = KafkaTopics,
 ) -> None:
     """DemoError: why it was not what it should be. By then nothing runs any more."""
     addresses, said = ports.choose(port, http_port)
     shown = screen()
     with asked_to_stop() as asked, demo_folder(data) as places:
         guard = Guard(places.folder, keep=data is not None)
-        stage = Stage(wanted, places, addresses, guard, shown, asked, make_parts)
+        stage = Stage(wanted, places, addresses, guard, shown, asked, make_parts, make_topics)
         verdict = None
         try:
             for line in [*said, f"starting 3 brokers, {wanted.cars:,} cars and the heat map on Spark"]:

@@ -31,9 +31,12 @@ from penstock.demo.view import Cars, View, clock, flights_result, hint
 if TYPE_CHECKING:
     from penstock.demo.guard import Guard
     from penstock.demo.screen import Screen
+    from penstock.demo.topics import Topics
 
 MakeParts = Callable[..., list[Part]]
 """As `plan.parts`."""
+MakeTopics = Callable[[str], "Topics"]
+"""From the addresses of brokers."""
 LOOK_S: Final = 0.1
 TAIL_SHOWN: Final = 5
 
@@ -64,6 +67,7 @@ class Stage:
         screen: Screen,
         asked: Asked,
         make_parts: MakeParts,
+        make_topics: MakeTopics,
     ) -> None:
         run = time.strftime("%Y%m%d-%H%M%S")
         self.wanted = wanted
@@ -72,6 +76,7 @@ class Stage:
         self.course = Course(make_parts(places, addresses, cars=wanted.cars, rate=wanted.rate, run=run))
         self.parts = LivingParts(self.course, places, guard, environment(places))
         self.gateway = Gateway(addresses.url)
+        self.topics = make_topics(addresses.bootstrap)
         self.began = time.monotonic()
         self._began_ms = time.time_ns() // 1_000_000
         self.live_at: float | None = None
