@@ -140,6 +140,6 @@ class FlightsService:
 
 
 def newest(data: Path, kind: str) -> int:
-    """The number of the newest file of `offsets` or `commits` in a service's checkpoint; -1 if it has none."""
+    """The number of the newest file of `offsets` or `commits` in a checkpoint; -1 if there is none."""
     names = (path.name for path in (data / "checkpoint" / kind).glob("*"))
     return max((int(name) for name in names if name.isdigit()), default=-1)
