@@ -41,6 +41,23 @@ def test_a_version_is_read_as_each_release_writes_it(tmp_path: Path, text: str, 
     assert java_version(make_java(tmp_path / "java", text)) == version
 
 
+def test_a_home_that_says_what_it_is_is_believed_and_its_java_not_started(tmp_path: Path) -> None:
+    mine = make_java(tmp_path / "mine", "1.8.0_402")
+    (tmp_path / "mine" / "release").write_text(
+        'IMPLEMENTOR="x"\nJAVA_VERSION="21.0.1"\nMODULES="java.base"\n'
+    )
+    assert java_version(mine) == 21
+    forced = java_home({"JAVA_HOME": str(tmp_path / "mine")})
+    assert forced != tmp_path / "mine"  # it has not the module that Spark asks for
+    (tmp_path / "mine" / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="jdk.incubator.vector"\n')
+    assert java_home({"JAVA_HOME": str(tmp_path / "mine")}) == tmp_path / "mine"
+
+
+def test_a_home_without_its_java_has_no_version(tmp_path: Path) -> None:
+    (tmp_path / "release").write_text('JAVA_VERSION="21.0.1"\n')
+    assert java_version(tmp_path / "bin" / "java") is None
+
+
 def test_what_does_not_start_or_is_no_java_has_no_version(tmp_path: Path) -> None:
     assert java_version(tmp_path / "absent") is None
     assert java_version(Path("/bin/true")) is None

@@ -1,0 +1,25 @@
+"""These tests' session is started without Spark's scripts: what they would have done is compared here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.spark.java import VECTOR_OPTION
+from penstock.spark.launch import MODULE_OPTIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_java_gets_the_options_that_sparks_launcher_would_give_it(spark: SparkSession) -> None:
+    launcher = spark.sparkContext._jvm.org.apache.spark.launcher.JavaModuleOptions  # type: ignore[union-attr]
+    assert set(MODULE_OPTIONS) == set(launcher.defaultModuleOptions().split()) - {VECTOR_OPTION}
+
+
+def test_java_is_a_child_of_this_process_and_takes_its_classes_from_the_archive(spark: SparkSession) -> None:
+    java = type(spark.sparkContext)._gateway.proc  # type: ignore[union-attr]
+    line = Path(f"/proc/{java.pid}/cmdline").read_text().split("\0")
+    archives = [word.partition("=")[2] for word in line if word.startswith("-XX:SharedArchiveFile=")]
+    assert archives
+    assert archives[0] in Path(f"/proc/{java.pid}/maps").read_text()
