@@ -8,7 +8,14 @@ PYTHON = $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 pyt
     $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 
 .DEFAULT_GOAL := help
-.PHONY: help install console console-test tools demo lint test bench soak clean
+.PHONY: help install console console-test tools archive demo lint check test flaky bench soak clean
+
+# How many processes share the tests: most of them wait for something.
+PROCESSES ?= 3
+PYTEST = $(BIN)/pytest -n $(PROCESSES) --no-loadscope-reorder
+# The rings whose tests are short and need nothing but Python: they come first.
+QUICK_RINGS := tests/unit tests/scripts
+SLOW_RINGS := tests/sim tests/compat tests/pipelines tests/browser tests/e2e
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -25,7 +32,7 @@ $(STAMP): pyproject.toml constraints.txt
 console: install ## Build the web console, if its sources have changed. Brings Node.js when it has to.
 	$(BIN)/python scripts/console.py build
 
-demo: install console ## A cluster, cars, the live heat map on Spark and the console; Ctrl-C ends it.
+demo: install console archive ## A cluster, cars, the live heat map on Spark and the console; Ctrl-C ends it.
 	$(BIN)/penstock demo
 
 lint: install ## Style, types and architecture rules.
@@ -34,23 +41,40 @@ lint: install ## Style, types and architecture rules.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: install ## Lint, then all tests. Brings kcat and Chromium when it can.
+check: install ## Lint, types, and the tests that need nothing but Python: under two minutes.
+	$(MAKE) lint
+	PENSTOCK_SIM_SECONDS=20 $(PYTEST) $(QUICK_RINGS) tests/sim
+
+ifdef T
+test: install $(if $(filter-out $(QUICK_RINGS:=/%) tests/sim/%,$(T)),console tools) ## All tests, or those in T=tests/…
+	$(BIN)/pytest $(T)
+else
+test: export PENSTOCK_TEST_RUN := $(shell date +%s)
+test: install
 	$(MAKE) --jobs=3 lint console-test tools
-	$(BIN)/pytest -n 3 --no-loadscope-reorder
+	$(PYTEST) $(QUICK_RINGS)
+	$(PYTEST) $(SLOW_RINGS)
+endif
+
+flaky: install console tools ## All tests or T=tests/… N times under disturbance; lists what failed how often.
+	$(BIN)/python -m tests.support.flaky --rounds $(or $(N),20) --processes $(PROCESSES) $(T)
 
 console-test: console
 	$(BIN)/python scripts/console.py test
 
-tools: install
+tools: install archive
 	scripts/ensure-kcat
 	scripts/ensure-chromium $(BIN)/python
+
+# Spark starts in a third of the time with an archive of its classes.
+archive: install
 	$(BIN)/python -m penstock.pipelines.sample_run --now
 
 bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement bench/requirements.txt
 	$(BIN)/python -m bench
 
-soak: install console ## The long form of the fault tests and simulations.
+soak: install console archive ## The long form of the fault tests and simulations.
 	scripts/ensure-kcat
 	PENSTOCK_CRASHES=500 PENSTOCK_FAULT_SECONDS=600 PENSTOCK_LOAD_SECONDS=600 PENSTOCK_QUEUE_SECONDS=60 \
 	  PENSTOCK_CONSUMED_KILLS=200 PENSTOCK_SDLE_KILLS=300 $(BIN)/pytest --timeout 0 tests/e2e

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from tests.support import costs
+from tests.support import costs, parts
 from tests.support.broker import BrokerProcess
 from tests.support.java import ARCHIVE_OPTIONS, QUICK_START
 
@@ -55,7 +57,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
     return Scheduling(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[LEFT_OUT] = parts.left_out(items)
+    if "PENSTOCK_SHUFFLE" in os.environ:
+        shuffle(items, int(os.environ["PENSTOCK_SHUFFLE"]))
+    else:
+        arrange(items)
+
+
+def shuffle(items: list[pytest.Item], seed: int) -> None:
+    """Files in another order, and the tests of each. Every process of a run does the same."""
+    rng = random.Random(seed)
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(together(item.nodeid), []).append(item)
+    names = list(files)
+    rng.shuffle(names)
+    items.clear()
+    for name in names:
+        rng.shuffle(files[name])
+        items += files[name]
+
+
+def arrange(items: list[pytest.Item]) -> None:
     """Spread the files that start Spark among the others with long tests, and leave short ones for the end.
 
     Spark wants all cores and the others mostly wait: side by side they fill the machine, where Spark beside
@@ -77,14 +101,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 COSTS = pytest.StashKey[costs.Recorder]()
 PARTS = pytest.StashKey[list[dict[str, Any]]]()
+LEFT_OUT = pytest.StashKey[Counter[str]]()
 BEGAN = time.monotonic()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PARTS] = []
+    config.stash[LEFT_OUT] = Counter()
     if config.getoption("numprocesses", None) is None or "PYTEST_XDIST_WORKER" in os.environ:
         config.stash[COSTS] = costs.Recorder()
         config.stash[COSTS].start()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        session.config.pluginmanager.register(FirstFailures(terminal))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -101,20 +134,37 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         files = {name: cost.to_json() for name, cost in recorder.files.items()}
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput["costs"] = files
+            session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
         else:
             session.config.stash[PARTS].append(files)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    node.config.stash[PARTS].append(getattr(node, "workeroutput", {}).get("costs", {}))
+    told = getattr(node, "workeroutput", {})
+    node.config.stash[PARTS].append(told.get("costs", {}))
+    node.config.stash[LEFT_OUT] = Counter(told.get("left_out", {}))  # each has seen all tests
+
+
+class FirstFailures:
+    """Failures on the terminal when they happen, and not when everything else has ended, too."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.section(f"{report.nodeid} ({report.when})", red=True)
+            self._terminal.write_line(report.longreprtext)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    files = costs.merged(config.stash[PARTS])
-    costs.write(files, time.monotonic() - BEGAN)
+    files = costs.write(costs.merged(config.stash[PARTS]), time.monotonic() - BEGAN)
     terminalreporter.section("what took longest, and what it waited for")
     costs.say(files, terminalreporter.write_line)
+    for line in parts.lines(config.stash[LEFT_OUT]):
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture

@@ -136,6 +136,7 @@ def test_a_described_group(raw: RawClient, group: str, topic: str, source: Sourc
     assert [member.group_instance_id for member in answer.members] == ["static"]
 
 
+@pytest.mark.needs("kcat")
 def test_a_group_of_kcat(raw: RawClient, bootstrap: str, topic: str, group: str) -> None:
     raw.create_topic(topic, partitions=2)
     raw.produce(topic, make_batch([b"a", b"b"]), partition=0)

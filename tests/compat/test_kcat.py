@@ -10,6 +10,8 @@ from tests.compat.clients import run_kcat
 from tests.support.raw import RECENT_MS, RawClient, make_batch
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.needs("kcat")
+
 START = RECENT_MS
 
 

@@ -11,6 +11,8 @@ from penstock.wire import compression
 from tests.compat.clients import CLIENTS, Message
 from tests.support.raw import RECENT_MS, read_all
 
+pytestmark = pytest.mark.needs("kcat")  # one of the clients that read and write
+
 if TYPE_CHECKING:
     from tests.support.raw import RawClient
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-MAKE_TARGETS_RUN_BY_CI = {"make install", "make lint", "make test", "make demo"}
+MAKE_TARGETS_RUN_BY_CI = {"make install", "make lint", "make check", "make test", "make demo"}
 NODE = re.compile(r"penstock (up|broker)\b")
 COMMAND_SECONDS_MAX = 240.0
 """The longest is `penstock demo`, which starts Spark twice."""
@@ -162,11 +163,15 @@ def expect(command: Command, printed: str) -> None:
     )
 
 
-def pages_with_commands() -> list[Path]:
-    return [page for page in PAGES if any(language == "console" for language, _ in blocks(page))]
+def pages_with_commands() -> Iterator[Any]:
+    for page in PAGES:
+        found = [content for language, content in blocks(page) if language == "console"]
+        if found:
+            marks = [pytest.mark.needs("kcat")] if any("$ kcat" in content for content in found) else []
+            yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
-@pytest.mark.parametrize("page", pages_with_commands(), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", pages_with_commands())
 def test_the_commands_of_a_page(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     try:
@@ -206,6 +211,7 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
 
 
+@pytest.mark.needs("kcat")
 def test_the_tools_of_the_docs_are_there() -> None:
     for tool in ("bash", "curl", "kcat", "make"):
         assert shutil.which(tool), f"{tool} is missing: install it, the docs and the tests use it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 FIRST_SEED = int(os.environ.get("PENSTOCK_SIM_FIRST_SEED", "1"))
 SEEDS = int(os.environ.get("PENSTOCK_SIM_SEEDS", "120"))
+SECONDS = float(os.environ.get("PENSTOCK_SIM_SECONDS", "inf"))
+"""Processor time that the seeds of one simulation may take together; each block tries one in any case."""
 BLOCKS = min(SEEDS, 40)
 """Of seeds, each a test of its own, so that several processes can share them."""
 KEPT_FAULTS = os.environ.get("PENSTOCK_SIM_FAULTS")
@@ -42,7 +45,10 @@ def seeds_of(block: int) -> range:
 
 
 def check_block(block: int, new_history: NewHistory, file: str) -> None:
+    began = time.process_time()
     for seed in seeds_of(block):
+        if seed > seeds_of(block)[0] and time.process_time() - began > SECONDS / BLOCKS:
+            return
         history = new_history(seed, kept_faults(new_history, seed))
         try:
             history.run()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 TESTS = str(ROOT / "tests") + os.sep
 REPORT = ROOT / "build" / "test-costs.json"
+RUN = "PENSTOCK_TEST_RUN"
+"""What the parts of one run of the suite have in common."""
 LOOK_SECONDS = 0.5
 SLOWEST = 10
 WAITS_SHOWN = 3
@@ -40,6 +42,7 @@ KINDS = {
     "playwright": "playwright",
     "java": "java",
     "pyspark": "spark's python",
+    "penstock.spark.worker_daemon": "spark's python",
     "postgres": "postgresql",
     "kcat": "kcat",
 }
@@ -178,12 +181,17 @@ def by_kind(files: dict[str, Any]) -> Counter[str]:
     return total
 
 
-def write(files: dict[str, Any], wall_s: float) -> None:
+def write(files: dict[str, Any], wall_s: float) -> dict[str, Any]:
+    """Writes the report, with the earlier parts of this run; the files of all of them."""
+    run = os.environ.get(RUN)
+    earlier = json.loads(REPORT.read_text()) if run and REPORT.exists() else {}
+    if earlier.get("run") == run and run:
+        files, wall_s = merged([earlier["files"], files]), wall_s + earlier["wall_s"]
     REPORT.parent.mkdir(exist_ok=True)
     kinds = {name: round(value, 1) for name, value in by_kind(files).most_common()}
-    REPORT.write_text(
-        json.dumps({"wall_s": round(wall_s, 1), "cpu_s": kinds, "files": files}, indent=1) + "\n"
-    )
+    report = {"run": run, "wall_s": round(wall_s, 1), "cpu_s": kinds, "files": files}
+    REPORT.write_text(json.dumps(report, indent=1) + "\n")
+    return files
 
 
 def say(files: dict[str, Any], line: Callable[[str], object]) -> None:

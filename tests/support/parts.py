@@ -1,0 +1,65 @@
+"""Programs that tests need and pip cannot bring, and what happens where one is missing.
+
+A test says what it needs by `@pytest.mark.needs("kcat")`; all of tests/browser needs Chromium. Where it is
+missing, these tests are not run, and one line at the end says so. With PENSTOCK_ALL_PARTS=1, as on CI's
+machine, a missing program is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CHROMIUM_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+HOW_TO_GET: Final = {
+    "kcat": "Debian: apt-get install kcat; macOS: brew install kcat",
+    "chromium": "Debian: apt-get install chromium; elsewhere: .venv/bin/playwright install chromium",
+}
+
+
+def is_there(program: str) -> bool:
+    if program != "chromium":
+        return shutil.which(program) is not None
+    return any(map(shutil.which, CHROMIUM_NAMES)) or any(_playwrights_own().glob("chromium*"))
+
+
+def left_out(items: list[pytest.Item]) -> Counter[str]:
+    """Takes out of the list what cannot be run here; how many tests, by the program that they miss."""
+    missing = {program for program in HOW_TO_GET if not is_there(program)}
+    found: Counter[str] = Counter()
+    kept = []
+    for item in items:
+        lacking = next((program for program in needs(item) if program in missing), None)
+        if lacking is None:
+            kept.append(item)
+        else:
+            found[lacking] += 1
+    if found and os.environ.get("PENSTOCK_ALL_PARTS"):
+        raise pytest.UsageError("\n".join(lines(found)))
+    items[:] = kept
+    return found
+
+
+def needs(item: pytest.Item) -> Iterable[str]:
+    if item.nodeid.startswith("tests/browser/"):
+        yield "chromium"
+    for mark in item.iter_markers("needs"):
+        yield from mark.args
+
+
+def lines(found: Counter[str]) -> Iterable[str]:
+    for program, count in found.items():
+        tests = "1 test" if count == 1 else f"{count:,} tests"
+        yield f"not run, as {program} is missing: {tests} ({HOW_TO_GET[program]})"
+
+
+def _playwrights_own() -> Path:
+    return Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
