@@ -314,6 +314,25 @@ def test_answers_appear_while_they_come(console: Console, service: FlightsStandI
     expect(console.find("resume")).to_have_count(0)
 
 
+def test_rows_that_the_job_counted_before_they_came_are_shown(
+    console: Console, service: FlightsStandIn
+) -> None:
+    """The state of the job and the rows come over two connections, and either may be first."""
+    service.beat()
+    job = service.tell(new_job(results_partition=2))
+    console.open("flights", job.job)
+    service.rows(job, "q1", many_stopovers(4))
+    job = service.tell(answered(job, "partial", q1=4))
+    table = console.find("result-table")
+    expect(table.locator("tbody tr")).to_have_count(4)
+    service.tell(answered(job, "partial", q1=30))
+    expect(table).to_contain_text("the first 4 of 30 rows")
+    service.rows(job, "q1", many_stopovers(26, first=4))
+    expect(console.find("reading")).to_contain_text("30 rows read")
+    expect(table).to_contain_text("the first 10 of 30 rows")
+    expect(table.locator("tbody tr")).to_have_count(10)
+
+
 def test_charts_tables_the_summary_and_downloads(console: Console, complete: Job) -> None:
     console.open("flights", complete.job)
     summary = console.find("job-summary")

@@ -7,8 +7,7 @@ import type { Digest } from "./digest";
 
 const BINS_MAX = 16;
 
-/** `drawn` changes when the digest has. */
-export function ResultChart({ digest }: { digest: Digest; drawn: number }) {
+export function ResultChart({ digest }: { digest: Digest }) {
   if (digest.query === "q1") return <Stopovers digest={digest} />;
   if (digest.query === "q2") return <Distances digest={digest} />;
   if (digest.query === "q4") return <FareChart routes={digest.routes} />;

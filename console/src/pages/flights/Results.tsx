@@ -63,7 +63,7 @@ function Result({ job, query }: { job: Job; query: QueryName }) {
       ) : (
         <>
           <ReadingNote shown={shown} job={job} query={query} />
-          {digest.count > 0 && <ResultChart digest={digest} drawn={shown.drawn} />}
+          {digest.count > 0 && <ResultChart digest={digest} />}
           {digest.count > 0 && <ResultTable digest={digest} total={Math.max(progress.rows, digest.count)} />}
           {digest.count === 0 && shown.phase === "ended" && progress.state === "complete" && (
             <Empty title="No row is an answer to this" icon="search" />

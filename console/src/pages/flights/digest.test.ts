@@ -23,6 +23,28 @@ test("stopovers are counted", () => {
   expect(digest.count).toBe(4);
 });
 
+test("a copy stays as it is when more is added", () => {
+  for (const query of ["q1", "q2", "q4"] as const) {
+    const fares = { avgFare: 300, maxFare: 700 };
+    const digest = new Digest(query);
+    digest.add(leg(fares));
+    const copy = digest.copy();
+    digest.add(leg({ ...fares, avgFare: 400, totalTravelDistance: 9_000 }));
+    const once = new Digest(query);
+    once.add(leg(fares));
+    expect([copy.count, copy.rows, [...copy.stopovers], copy.routes]).toEqual([
+      once.count,
+      once.rows,
+      [...once.stopovers],
+      once.routes,
+    ]);
+    expect([copy.distances.count, copy.distances.bins(8)]).toEqual([
+      once.distances.count,
+      once.distances.bins(8),
+    ]);
+  }
+});
+
 test("distances are counted, those that are none are not", () => {
   const digest = new Digest("q2");
   for (const totalTravelDistance of [4_000, 4_100.5, "?"]) digest.add(leg({ totalTravelDistance }));

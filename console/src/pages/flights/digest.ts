@@ -20,17 +20,27 @@ export interface RouteFares {
 
 export class Digest {
   readonly query: QueryName;
-  readonly rows: ResultRow[] = [];
+  readonly rows: ResultRow[];
   /** How many rows were read. */
-  count = 0;
+  count: number;
   /** Number of stopovers -> flights that have so many. */
-  readonly stopovers = new Map<number, number>();
-  readonly distances = new Histogram(MILES_NARROW, MILES_TOP);
+  readonly stopovers: Map<number, number>;
+  readonly distances: Histogram;
   /** The dearest on average, those first. */
-  routes: RouteFares[] = [];
+  routes: RouteFares[];
 
-  constructor(query: QueryName) {
+  constructor(query: QueryName, from?: Digest) {
     this.query = query;
+    this.rows = [...(from?.rows ?? [])];
+    this.count = from?.count ?? 0;
+    this.stopovers = new Map(from?.stopovers);
+    this.distances = from?.distances.copy() ?? new Histogram(MILES_NARROW, MILES_TOP);
+    this.routes = from?.routes ?? [];
+  }
+
+  /** As it is now, whatever is added later. */
+  copy(): Digest {
+    return new Digest(this.query, this);
   }
 
   /** Of what is no row, nothing is kept; whether there is room for more. */

@@ -98,6 +98,47 @@ test("rows as they come, to the end", async () => {
   expect(gateway.opened).toBe(1);
 });
 
+test("each drawing is a value of its own, which rows that come later do not change", async () => {
+  feed.update(partial(2));
+  await settle();
+  gateway.rows(2);
+  await settle();
+  const { digest } = feed.shown.peek();
+  gateway.rows(3);
+  await settle();
+  const later = feed.shown.peek().digest;
+  expect(later).not.toBe(digest);
+  expect([digest.count, digest.rows.length, digest.stopovers.get(3)]).toEqual([2, 2, 2]);
+  expect([later.count, later.rows.length, later.stopovers.get(3)]).toEqual([5, 5, 5]);
+});
+
+test("rows that came just before a break are shown", async () => {
+  feed.update(partial(4));
+  await settle();
+  gateway.rows(1);
+  await settle(10);
+  gateway.rows(3);
+  await settle(10);
+  gateway.break();
+  await settle();
+  expect(shown()).toEqual(["waiting", 4]);
+});
+
+test("rows that come just after a stream was opened anew do not wait for the next ones", async () => {
+  feed.update(partial(5));
+  await settle();
+  gateway.rows(1);
+  await settle(10);
+  gateway.rows(1);
+  await settle(10);
+  visible.value = false;
+  visible.value = true;
+  await settle(10);
+  gateway.rows(5);
+  await settle();
+  expect(shown()).toEqual(["reading", 5]);
+});
+
 test("what ended before all was there is asked for again", async () => {
   feed.update(partial(2));
   await settle();

@@ -23,9 +23,8 @@ const LONG_MS = 30_000;
 const SILENCE_MS_MAX = 20_000;
 
 export interface Shown {
-  /** Changes in place: `drawn` tells that it did. */
+  /** A copy that nothing is added to: components are drawn again only if they get another value. */
   readonly digest: Digest;
-  readonly drawn: number;
   readonly phase: "reading" | "waiting" | "ended" | "enough" | "failed";
   readonly failure: string | null;
 }
@@ -37,6 +36,7 @@ export class ResultFeed {
   #connection: AbortController | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #drawing: ReturnType<typeof setTimeout> | undefined;
+  #undrawn: Digest | undefined;
   #failures = 0;
   #drawnAt = 0;
   #heardAt = 0;
@@ -46,7 +46,7 @@ export class ResultFeed {
   constructor(job: string, query: QueryName) {
     this.#job = job;
     this.#query = query;
-    this.#shown = signal<Shown>({ digest: new Digest(query), drawn: 0, phase: "waiting", failure: null });
+    this.#shown = signal<Shown>({ digest: new Digest(query), phase: "waiting", failure: null });
   }
 
   get shown(): ReadonlySignal<Shown> {
@@ -59,6 +59,7 @@ export class ResultFeed {
       this.#isStopped = true;
       unwatch();
       this.#close();
+      clearTimeout(this.#drawing);
     };
   }
 
@@ -171,21 +172,19 @@ export class ResultFeed {
     else this.#draw(digest, {});
   }
 
-  /** Rows that came just after a drawing are not to wait for the next ones. */
+  /** Rows that came just after a drawing are not to wait for the next ones, nor are those before a break lost. */
   #drawLater(digest: Digest): void {
-    if (this.#drawing !== undefined) return;
-    const connection = this.#connection;
-    this.#drawing = setTimeout(() => {
+    this.#undrawn = digest; // of the newest stream: another one may have been opened since the timer was set
+    this.#drawing ??= setTimeout(() => {
       this.#drawing = undefined;
-      if (this.#connection === connection && digest.count >= this.#shown.peek().digest.count)
-        this.#draw(digest, {});
+      const undrawn = this.#undrawn;
+      if (undrawn !== undefined && undrawn.count > this.#shown.peek().digest.count) this.#draw(undrawn, {});
     }, DRAW_MS);
   }
 
   #draw(digest: Digest, change: Partial<Pick<Shown, "phase" | "failure">>): void {
     this.#drawnAt = Date.now();
-    const before = this.#shown.peek();
-    this.#shown.value = { ...before, ...change, digest, drawn: before.drawn + 1 };
+    this.#shown.value = { ...this.#shown.peek(), ...change, digest: digest.copy() };
   }
 
   #tell(change: Partial<Pick<Shown, "phase" | "failure">>): void {

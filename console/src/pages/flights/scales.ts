@@ -71,6 +71,14 @@ export class Histogram {
     this.#counts.set(bin, (this.#counts.get(bin) ?? 0) + 1);
   }
 
+  copy(): Histogram {
+    const copy = new Histogram(this.#narrow, this.#top);
+    copy.count = this.count;
+    copy.above = this.above;
+    for (const [bin, count] of this.#counts) copy.#counts.set(bin, count);
+    return copy;
+  }
+
   /** At most `most` bins of the same round width, from the first to the last that have something. */
   bins(most: number): Bin[] {
     const found = [...this.#counts.keys()];
