@@ -37,6 +37,8 @@ PIXEL = """([lon, lat]) => {
   gl.readPixels(left, bottom, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, found);
   return [...found];
 }"""
+POLL_MS = 50
+"""Playwright's own way is to look at each frame, for which the browser has to draw one after the other."""
 IDLE = "() => { const map = window.__penstockMap.map; return map.loaded() && !map.isMoving(); }"
 
 
@@ -89,14 +91,14 @@ class City:
 
 def wait_shown(console: Console, newest: int, *, by_webgl: bool = True) -> None:
     """The map shows this batch, or a later one."""
-    console.page.wait_for_function(SHOWN, arg=newest, timeout=WAIT_MS_MAX)
+    console.page.wait_for_function(SHOWN, arg=newest, timeout=WAIT_MS_MAX, polling=POLL_MS)
     if by_webgl:
         wait_drawn(console)
 
 
 def wait_drawn(console: Console) -> None:
     """The map has nothing left to do."""
-    console.page.wait_for_function(IDLE, timeout=WAIT_MS_MAX)
+    console.page.wait_for_function(IDLE, timeout=WAIT_MS_MAX, polling=POLL_MS)
 
 
 def colour(console: Console, quadrant: tuple[int, int]) -> tuple[int, ...]:

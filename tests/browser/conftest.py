@@ -1,6 +1,8 @@
 """The console in a real browser, before a real cluster.
 
-One browser for all files that a test process runs, one cluster for each file, a fresh page for each test.
+One browser for all files that a test process runs, and one more for those with a map; a fresh page for each
+test. Files whose tests leave brokers alone, and look only at what is theirs, share one broker with a gateway.
+The others have a cluster of their own.
 """
 
 from __future__ import annotations
@@ -13,35 +15,57 @@ import pytest
 from playwright.sync_api import Error as PlaywrightError
 
 from penstock.gateway.console.built import FOLDER, INDEX
-from tests.support.browser import Chromium, Console
+from tests.support.browser import READ_BACK, Chromium, Console
 from tests.support.supervised import SupervisedCluster
 
 OPENED = pytest.StashKey[list[Console]]()
 OpenConsole = Callable[..., Console]
 
 
-@pytest.fixture(scope="package")
+# For the whole run and not for this folder: files of other folders may run in between.
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Chromium]:
     assert (FOLDER / INDEX).exists(), "the console is not built: make console"
     with Chromium() as started:
         yield started
 
 
+# For as long as files of this folder follow each other: idle for the rest of a run it costs more than a start.
+@pytest.fixture(scope="package")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
+    """One broker, and a supervisor that starts the gateway again when a test has killed it."""
+    folder = tmp_path_factory.mktemp("shared-cluster")
+    with SupervisedCluster(folder, "--flush", "os", brokers=1, controllers=1, with_gateway=True) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
+    """Three brokers of this file alone."""
     folder = tmp_path_factory.mktemp("cluster")
     with SupervisedCluster(folder, "--flush", "os", brokers=3, with_gateway=True) as running:
         yield running
 
 
 @pytest.fixture
-def open_console(request: pytest.FixtureRequest, chromium: Chromium, tmp_path: Path) -> Iterator[OpenConsole]:
+def has_map() -> bool:
+    """Whether the tests of a file are about the map, and need the browser that can draw it."""
+    return False
+
+
+@pytest.fixture
+def open_console(
+    request: pytest.FixtureRequest, chromium: Chromium, has_map: bool, tmp_path: Path
+) -> Iterator[OpenConsole]:
     """A function of an address and of Playwright's options for a context. Evidence goes to `tmp_path`."""
     opened: list[Console] = []
     request.node.stash[OPENED] = opened
 
     def open_one(address: str, **options: Any) -> Console:
+        options = {"with_webgl": has_map} | options
         console = Console(chromium.new_context(**options), address)
+        if options["with_webgl"]:
+            console.watch.announce(READ_BACK)
         opened.append(console)
         return console
 
@@ -54,7 +78,7 @@ def open_console(request: pytest.FixtureRequest, chromium: Chromium, tmp_path: P
 
 @pytest.fixture
 def console(open_console: OpenConsole, cluster: SupervisedCluster) -> Console:
-    """A page of its own before the file's cluster; `console.open(…)` goes somewhere."""
+    """A page of its own before the cluster of the file; `console.open(…)` goes somewhere."""
     return open_console(cluster.http)
 
 

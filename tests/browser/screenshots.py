@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.browser.png import shrink
-from tests.support.browser import WAIT_MS_MAX, Chromium, Console
+from tests.support.browser import DESKTOP, WAIT_MS_MAX, Chromium, Console
 
 BYTES_MAX = 300_000
 CELLS_MIN = 100
@@ -42,7 +42,10 @@ PICTURES = (
 
 
 def take(chromium: Chromium, address: str, picture: Picture, folder: Path, *, patience: float = 4.0) -> Path:
-    console = Console(chromium.new_context(color_scheme=picture.scheme), address)
+    context = chromium.new_context(
+        with_webgl=picture.page == "traffic", viewport=DESKTOP, color_scheme=picture.scheme
+    )
+    console = Console(context, address)
     try:
         console.open(picture.page)
         console.on(picture.page)

@@ -53,6 +53,12 @@ GONE = "status of 410"
 
 
 @pytest.fixture(scope="module")
+def cluster(shared_cluster: SupervisedCluster) -> SupervisedCluster:
+    """In which no other file has jobs."""
+    return shared_cluster
+
+
+@pytest.fixture(scope="module")
 def service(cluster: SupervisedCluster) -> Iterator[FlightsStandIn]:
     stand_in = FlightsStandIn(cluster.bootstrap)
     yield stand_in

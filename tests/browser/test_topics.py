@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def cluster(cluster: SupervisedCluster) -> SupervisedCluster:
-    create_topic(cluster.bootstrap, "numbers", 2)
-    fill(cluster.bootstrap, "numbers", (b"number %d" % i for i in range(130)), partition=0)
-    return cluster
+def cluster(shared_cluster: SupervisedCluster) -> SupervisedCluster:
+    create_topic(shared_cluster.bootstrap, "numbers", 2)
+    fill(shared_cluster.bootstrap, "numbers", (b"number %d" % i for i in range(130)), partition=0)
+    return shared_cluster
 
 
 def test_the_life_of_a_topic(console: Console, cluster: SupervisedCluster) -> None:

@@ -25,6 +25,17 @@ CLEARLY = 40
 
 
 @pytest.fixture(scope="module")
+def cluster(shared_cluster: SupervisedCluster) -> SupervisedCluster:
+    """In which no other file has cars."""
+    return shared_cluster
+
+
+@pytest.fixture
+def has_map() -> bool:
+    return True
+
+
+@pytest.fixture(scope="module")
 def city(cluster: SupervisedCluster) -> City:
     return City(cluster.bootstrap)
 
@@ -153,13 +164,8 @@ def test_the_map_goes_on_with_another_gateway(
     expect(console.find("traffic-status")).to_have_attribute("data-state", "live")
 
 
-def test_a_browser_without_webgl(console: Console, city: City) -> None:
-    console.page.add_init_script(
-        "const get = HTMLCanvasElement.prototype.getContext;"
-        "HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {"
-        "  return kind.startsWith('webgl') ? null : get.call(this, kind, ...rest);"
-        "};"
-    )
+def test_a_browser_without_webgl(open_console: OpenConsole, cluster: SupervisedCluster, city: City) -> None:
+    console = open_console(cluster.http, with_webgl=False)
     newest = city.heat(EVERYWHERE)
     console.open("traffic")
     expect(console.find("map-plain")).to_be_visible()
