@@ -30,7 +30,7 @@ def chromium() -> Iterator[Chromium]:
         yield started
 
 
-# For as long as files of this folder follow each other: idle for the rest of a run it costs more than a start.
+# As long as files of this folder follow each other: idle for the rest of a run it costs more than a start.
 @pytest.fixture(scope="package")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
     """One broker, and a supervisor that starts the gateway again when a test has killed it."""
