@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import Producer
+
 from penstock.traffic import DEFAULT_GRID, Cell, publish_map
 from penstock.traffic.position import FUTURE_MS_MAX
 from penstock.traffic.topics import HEATMAP
+from tests.browser.flights_service import check_delivery
 from tests.support.browser import WAIT_MS_MAX
-from tests.support.topics import create_topic, fill_all
+from tests.support.topics import create_topic
 from tests.support.traffic import heat_messages, now_ms
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ WINDOW_MS = 1_000
 """Short ones: the city may pass many, and be ahead of the clock by no more than a position may."""
 STEP_MS = 100
 """At least, from batch to batch: else it can not be told which one is shown."""
+WRITE_S_MAX = 15.0
 QUADRANTS = [(row, col) for row in range(DEFAULT_GRID.rows) for col in range(DEFAULT_GRID.cols)]
 
 SHOWN = "newest => (window.__penstockMap?.newest ?? 0) >= newest"
@@ -60,7 +64,10 @@ class City:
     """Writes batches of heat. Event time, which no clock can stop, is the city's own: it never goes back."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+        # One for all batches: a new one takes longer to get to know the cluster than to write.
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0, "log_level": 0}
+        )
         self._sent = 0
         self._now_ms = 0
         create_topic(bootstrap, HEATMAP)
@@ -76,8 +83,9 @@ class City:
             places |= {(cell.row + i, cell.col + j): count for i in (-1, 0, 1) for j in (-1, 0, 1)}
         self._sent += sum(places.values())
         assert newest < now_ms() + FUTURE_MS_MAX, "the gateway would refuse it"
-        messages = heat_messages(newest // WINDOW_MS, places, self._sent, newest, WINDOW_MS)
-        fill_all(self._bootstrap, HEATMAP, messages)
+        for message in heat_messages(newest // WINDOW_MS, places, self._sent, newest, WINDOW_MS):
+            self._producer.produce(HEATMAP, on_delivery=check_delivery, **message)
+        assert self._producer.flush(WRITE_S_MAX) == 0
         return newest
 
     def forget(self) -> None:
