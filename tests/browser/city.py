@@ -41,8 +41,6 @@ PIXEL = """([lon, lat]) => {
   gl.readPixels(left, bottom, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, found);
   return [...found];
 }"""
-POLL_MS = 50
-"""Playwright's own way is to look at each frame, for which the browser has to draw one after the other."""
 IDLE = "() => { const map = window.__penstockMap.map; return map.loaded() && !map.isMoving(); }"
 
 
@@ -64,9 +62,10 @@ class City:
     """Writes batches of heat. Event time, which no clock can stop, is the city's own: it never goes back."""
 
     def __init__(self, bootstrap: str) -> None:
-        # One for all batches: a new one takes longer to get to know the cluster than to write.
+        # One for all batches: a new one takes longer to get to know the cluster than to write. It lingers, so
+        # that what is written together comes to the page together.
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0, "log_level": 0}
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 0}
         )
         self._sent = 0
         self._now_ms = 0
@@ -99,14 +98,14 @@ class City:
 
 def wait_shown(console: Console, newest: int, *, by_webgl: bool = True) -> None:
     """The map shows this batch, or a later one."""
-    console.page.wait_for_function(SHOWN, arg=newest, timeout=WAIT_MS_MAX, polling=POLL_MS)
+    console.page.wait_for_function(SHOWN, arg=newest, timeout=WAIT_MS_MAX)
     if by_webgl:
         wait_drawn(console)
 
 
 def wait_drawn(console: Console) -> None:
     """The map has nothing left to do."""
-    console.page.wait_for_function(IDLE, timeout=WAIT_MS_MAX, polling=POLL_MS)
+    console.page.wait_for_function(IDLE, timeout=WAIT_MS_MAX)
 
 
 def colour(console: Console, quadrant: tuple[int, int]) -> tuple[int, ...]:

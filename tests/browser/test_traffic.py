@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import accessibility
-from tests.browser.city import POLL_MS, QUADRANTS, City, colour, difference, wait_drawn, wait_shown
+from tests.browser.city import QUADRANTS, City, colour, difference, wait_drawn, wait_shown
 from tests.support.browser import NO_GATEWAY, NO_NETWORK, PHONE, REFUSED, UNAVAILABLE
 from tests.support.wait import wait_until
 
@@ -111,9 +111,7 @@ def test_speed_themes_and_the_keyboard(console: Console, city: City) -> None:
     expect(console.find("cell-note")).to_have_count(0)
     zoom = console.page.evaluate("window.__penstockMap.map.getZoom()")
     console.page.keyboard.press("+")
-    console.page.wait_for_function(
-        "zoom => window.__penstockMap.map.getZoom() > zoom", arg=zoom, polling=POLL_MS
-    )
+    console.page.wait_for_function("zoom => window.__penstockMap.map.getZoom() > zoom", arg=zoom)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
