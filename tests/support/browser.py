@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import expect, sync_playwright
 
+from tests.support.parts import CHROMIUM_NAMES
 from tests.support.wait import PATIENCE
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
         Request,
     )
 
-# The first is Chromium without windows, at a fraction of the cost: others draw them where nobody looks, too.
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 WAIT_MS_MAX = 15_000.0 * PATIENCE
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
@@ -92,7 +91,7 @@ class Chromium:
     def _browser(self, with_webgl: bool) -> Browser:
         assert self._playwright is not None, "not started"
         if with_webgl not in self._browsers:
-            path = next(filter(None, map(shutil.which, NAMES)), None)
+            path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
             options = [*OPTIONS, *(WITH_WEBGL if with_webgl else WITHOUT_WEBGL)]
             # Chromium refuses to be root in a sandbox of its own.
             options += ["--no-sandbox"] if os.geteuid() == 0 else []

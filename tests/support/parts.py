@@ -18,7 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-CHROMIUM_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first is Chromium without windows, at a fraction of the cost: others draw where nobody looks, too."""
 HOW_TO_GET: Final = {
     "kcat": "Debian: apt-get install kcat; macOS: brew install kcat",
     "chromium": "Debian: apt-get install chromium; elsewhere: .venv/bin/playwright install chromium",

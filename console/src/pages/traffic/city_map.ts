@@ -122,6 +122,8 @@ export class CityMap implements CityView {
     map.on("error", ({ error }) => this.#report(error));
     map.once("style.load", () => this.#begin());
     map.on("render", () => this.#rendered());
+    // The last picture may have been rendered just before its source was loaded: then no other follows it.
+    map.on("idle", () => this.#rendered());
     map.on("mousemove", ({ lngLat, point }) => this.#point(lngLat, point));
     map.on("click", ({ lngLat, point }) => this.#point(lngLat, point));
     map.on("mouseout", () => this.#events.onPoint(null));
