@@ -20,6 +20,7 @@ PUBLISH_VS: Final = {"redis": Target(4, 6), "nats": Target(10, 20), "rabbitmq": 
 CONSUME_VS: Final = {"redis": Target(1.5, 2), "nats": Target(5, 10), "rabbitmq": Target(10, 25)}
 FLIGHTS_VS_DUCKDB: Final = Target(2.5, 1.5, at_least=False)
 FLIGHTS_VS_PLAIN_SPARK: Final = Target(2, 3)
+FLIGHTS_COLD_VS_PLAIN_SPARK: Final = Target(0.7, 0.5, at_least=False)
 FLIGHTS_SERVICE_VS_DUCKDB: Final = Target(8, 4, at_least=False)
 EIGHT_JOBS_VS_ONE: Final = Target(1.3, 1, at_least=False)
 SCAN_VS_CONNECTOR: Final = Target(0.7, 1)

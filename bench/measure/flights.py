@@ -1,6 +1,7 @@
 """The Flights job beside DuckDB and beside plain Spark: same file, same run, same results.
 
-Warm: a session that has answered before. Cold: the whole command `penstock flights run`, JVM included.
+Warm: a session that has answered before. Cold: the whole command `penstock flights run`, JVM included, and
+beside it the plain script as a command of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import targets
 from bench.process import UnavailableError
-from bench.table import Row, compared, reported, unavailable
+from bench.table import Row, compared, unavailable
 
 if TYPE_CHECKING:
     from bench.session import Session
@@ -56,7 +57,7 @@ def measure(session: Session) -> list[Row]:
             "/min",
             targets.FLIGHTS_VS_PLAIN_SPARK,
         ),
-        reported("flights, cold: the whole command", f"{cold(folder):.3g} s", note="JVM included"),
+        *cold(session, folder),
     ]
 
 
@@ -111,13 +112,28 @@ def rounds(session: Session, versions: dict[str, Version], folder: Path) -> dict
     return seconds
 
 
-def cold(folder: Path) -> float:
-    command = [sys.executable, "-m", "penstock", "flights", "run", "--master", f"local[{THREADS}]"]
-    files = ["--itineraries", folder / "itineraries.csv", "--airports", folder / "airports.csv"]
+def cold(session: Session, folder: Path) -> list[Row]:
+    """The commands in turn, after one of each: Java, Spark and the file are then in the page cache for both."""
+    master = f"local[{THREADS}]"
+    tables = ["--itineraries", str(folder / "itineraries.csv"), "--airports", str(folder / "airports.csv")]
+    ours: list[float] = []
+    plain: list[float] = []
+    for number in range(1 + session.rounds):
+        run = [sys.executable, "-m", "penstock", "flights", "run", "--master", master, *tables]
+        took = seconds_of([*run, "--out", str(folder / f"cold-{number}")])
+        script = [sys.executable, "-m", "bench.peers.flights_plain", str(folder)]
+        beside = seconds_of([*script, str(folder / f"cold-plain-{number}"), master])
+        if number:
+            ours.append(took)
+            plain.append(beside)
+    what = f"{WHAT.removesuffix('warm')}cold: the whole command, JVM included"
+    target = targets.FLIGHTS_COLD_VS_PLAIN_SPARK
+    return [compared(what, "the plain spark.read.csv script", ours, plain, "s", target)]
+
+
+def seconds_of(command: list[str]) -> float:
     began = time.perf_counter()
-    finished = subprocess.run(
-        [*command, *map(str, files), "--out", str(folder / "cold")], capture_output=True, text=True
-    )
+    finished = subprocess.run(command, capture_output=True, text=True)
     if finished.returncode:
         raise UnavailableError(finished.stderr.strip())
     return time.perf_counter() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,3 +118,16 @@ def count_lines(folder: Path) -> int:
     return sum(
         len(part.read_text().splitlines()) - 1 for part in folder.glob("part-*.csv") if part.stat().st_size
     )
+
+
+def main(data: str, out: str, master: str) -> None:
+    """The script as its author starts it: a session, the queries, the end."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master(master).config("spark.ui.enabled", "false").getOrCreate()
+    print(run_plain(spark, Path(data), Path(out)))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
