@@ -113,7 +113,7 @@ def rounds(session: Session, versions: dict[str, Version], folder: Path) -> dict
 
 
 def cold(session: Session, folder: Path) -> list[Row]:
-    """The commands in turn, after one of each: Java, Spark and the file are then in the page cache for both."""
+    """The commands in turn, after one of each: the page cache then has what both read."""
     master = f"local[{THREADS}]"
     tables = ["--itineraries", str(folder / "itineraries.csv"), "--airports", str(folder / "airports.csv")]
     ours: list[float] = []

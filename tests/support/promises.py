@@ -28,15 +28,16 @@ RINGS = """\
 | folder | ring | what is real |
 |---|---|---|
 | `unit` | unit; mirrors `src` | at most files, local sockets and a PostgreSQL |
-| `scripts` | scripts: readable traces of groups and transactions | the cores |
+| `scripts` | scripts: readable traces of quorum, replication, groups and transactions | the cores |
 | `sim` | simulation: quorum, replication, transactions and retention under seeded faults | the cores |
 | `compat` | compatibility: confluent-kafka, kafka-python, aiokafka, kcat, raw requests | broker and clients |
 | `pipelines` | compatibility and faults of what runs on Spark | brokers and Spark |
 | `browser` | the console | a gateway, brokers and Chromium |
 | `e2e` | end to end and faults: commands, clusters, the docs, the wheel, hostile input | all processes |
 
-`make test` runs all of them, after `make lint`. `make soak` runs the faults and simulations in their long
-form. A ring, a file or a test alone, once `make install` has been run:
+`make test` runs all of them, after `make lint`; `make check` only `unit`, `scripts` and a short `sim`.
+`make soak` runs the faults and simulations in their long form, `make flaky` anything again and again under
+disturbance. A ring, a file or a test alone, once `make install` has been run:
 
     .venv/bin/pytest tests/sim
     .venv/bin/pytest tests/e2e/test_crash.py
