@@ -71,6 +71,13 @@ class NodeProcess(BrokerProcess):
         """The cluster as this node knows it; empty if it does not answer."""
         return self._ask("/v1/cluster")
 
+    def leader_of(self, topic: str) -> int | None:
+        """Who leads the topic's first partition, as this node knows it."""
+        for each in self.status().get("topics", []):
+            if each["name"] == topic:
+                return each["partitions"][0]["leader"]  # type: ignore[no-any-return]
+        return None
+
     def events(self) -> list[dict[str, Any]]:
         """The cluster log as this node has it; empty if it does not answer."""
         return list(self._ask("/v1/cluster/log").get("events", []))
@@ -191,6 +198,25 @@ class Cluster:
         found = wait_until(leader, f"a leader of {topic}-{index}")
         assert isinstance(found, NodeProcess)
         return found
+
+    def leader_after(self, old: NodeProcess, topic: str, *, timeout_s: float = 30.0) -> NodeProcess:
+        """Who leads once `old` no longer does and all other running brokers agree."""
+        others = [broker for broker in self.brokers.values() if broker is not old and broker.running]
+
+        def agreed() -> NodeProcess | None:
+            leaders = {broker.leader_of(topic) for broker in others}
+            (leader,) = leaders if len(leaders) == 1 else (None,)
+            return self.brokers[leader] if leader is not None and leader != old.id else None
+
+        found = wait_until(agreed, f"another leader of {topic} than {old.id}", timeout_s=timeout_s)
+        assert found is not None
+        return found
+
+    def check_replicas(self, topic: str) -> None:
+        """All are back in sync and hold the same bytes."""
+        self.wait_healed([topic])
+        copies = {broker.log_bytes(topic) for broker in self.brokers.values()}
+        assert len(copies) == 1, f"the replicas of {topic} differ: {sorted(map(len, copies))}"
 
     def start_again(self, *nodes: NodeProcess) -> None:
         """All of these that do not run, at once."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock import DisconnectedServerError, InsufficientReplicasError
 
 if TYPE_CHECKING:
-    from tests.support.sdle_journal import Journal
+    from tests.support.publish_subscribe.journal import Journal
 
 T = TypeVar("T")
 

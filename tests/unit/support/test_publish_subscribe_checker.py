@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sdle_checker import (
+from tests.support.publish_subscribe.checker import (
     Anomaly,
     Got,
     Kind,
@@ -20,7 +20,7 @@ from tests.support.sdle_checker import (
     check,
     summary,
 )
-from tests.support.sdle_journal import Journal, encode, path_of, read_journals
+from tests.support.publish_subscribe.journal import Journal, encode, path_of, read_journals
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ import sys
 import time
 
 from penstock import Message, Subscriber, SubscriberFencedError
-from tests.support.sdle_journal import Journal, Record, read_journals
-from tests.support.sdle_task import FENCED, Task, insist
+from tests.support.publish_subscribe.journal import Journal, Record, read_journals
+from tests.support.publish_subscribe.task import FENCED, Task, insist
 
 COPIES = "copies"
 GET_S_MAX = 1.0

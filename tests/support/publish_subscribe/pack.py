@@ -23,14 +23,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.sdle_client import Client, Zombie
-from tests.support.sdle_results import finals_of
-from tests.support.sdle_task import FENCED, Task
+from tests.support.publish_subscribe.client import Client, Zombie
+from tests.support.publish_subscribe.results import finals_of
+from tests.support.publish_subscribe.task import FENCED, Task
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
     from tests.support.supervised import SupervisedCluster
 
+PUBLISHER = "tests.support.publish_subscribe.publisher"
+SUBSCRIBER = "tests.support.publish_subscribe.subscriber"
 PAUSES = 0.1
 BROKER_SHARE = 0.2
 PAIRS = 0.2
@@ -95,10 +97,10 @@ class Pack:
         return sum(client.kills for client in self.clients)
 
     def add_publisher(self, name: str, style: str, topics: tuple[str, ...]) -> None:
-        self.publishers[name] = self._start(name, style, topics, "tests.support.sdle_publisher")
+        self.publishers[name] = self._start(name, style, topics, PUBLISHER)
 
     def add_subscriber(self, name: str, style: str, topics: tuple[str, ...]) -> None:
-        self.subscribers[name] = self._start(name, style, topics, "tests.support.sdle_subscriber")
+        self.subscribers[name] = self._start(name, style, topics, SUBSCRIBER)
 
     def _start(self, name: str, style: str, topics: tuple[str, ...], module: str) -> Client:
         task = Task(name, style, topics, str(self.folder / name), self.cluster.bootstrap, seed=self.seed)

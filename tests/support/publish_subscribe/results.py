@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tests.support.sdle_checker import Got, MessageId, Place, Promise, Reader, Sent, Subscribing
+from tests.support.publish_subscribe.checker import Got, MessageId, Place, Promise, Reader, Sent, Subscribing
 
 if TYPE_CHECKING:
-    from tests.support.sdle_journal import Journals, Record
+    from tests.support.publish_subscribe.journal import Journals, Record
 
 PROMISES = {
     "positions": Promise.EXACTLY_ONCE,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.commands import environment
-from tests.support.sdle_checker import Got, MessageId, Place, Promise, Reader, Sent, Subscribing
+from tests.support.publish_subscribe.checker import Got, MessageId, Place, Promise, Reader, Sent, Subscribing
 
 if TYPE_CHECKING:
     from tests.support.supervised import SupervisedCluster

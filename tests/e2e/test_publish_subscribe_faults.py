@@ -1,9 +1,10 @@
 """Publishers, subscribers and brokers are killed with -9 at random: every message comes once and in order.
 
-What subscriber processes got is compared with what publisher processes put, by tests/support/sdle_checker.py:
-exactly once for whoever stores messages and positions together, and what the docs promise for the others.
+What subscriber processes got is compared with what publisher processes put, by the checker in
+tests/support/publish_subscribe: exactly once for whoever stores messages and positions together, and what the
+docs promise for the others.
 
-PENSTOCK_SDLE_KILLS is how many processes are killed, PENSTOCK_SDLE_SEED chooses when.
+PENSTOCK_PUBSUB_KILLS is how many processes are killed, PENSTOCK_PUBSUB_SEED chooses when.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sdle import BrokerKiller, Pack
-from tests.support.sdle_checker import Reader, check, summary
-from tests.support.sdle_commands import Commands, GetCommands, PutCommands
-from tests.support.sdle_results import copies_of, finals_of, reader_of, sent_of
-from tests.support.sdle_subscriber import COPIES
+from tests.support.publish_subscribe.checker import Reader, check, summary
+from tests.support.publish_subscribe.commands import Commands, GetCommands, PutCommands
+from tests.support.publish_subscribe.pack import BrokerKiller, Pack
+from tests.support.publish_subscribe.results import copies_of, finals_of, reader_of, sent_of
+from tests.support.publish_subscribe.subscriber import COPIES
 from tests.support.supervised import SupervisedCluster
 from tests.support.topics import create_topic
 from tests.support.wait import wait_until
@@ -28,8 +29,8 @@ from tests.support.wait import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("PENSTOCK_SDLE_KILLS", "6"))
-SEED = os.environ.get("PENSTOCK_SDLE_SEED", "1")
+KILLS = int(os.environ.get("PENSTOCK_PUBSUB_KILLS", "6"))
+SEED = os.environ.get("PENSTOCK_PUBSUB_SEED", "1")
 TOPICS = ("news", "weather", "sports")
 WIDE = "sports"
 """The topic with several partitions."""
@@ -38,7 +39,7 @@ WIDTH = 3
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
-    running = SupervisedCluster(tmp_path_factory.mktemp("sdle"), brokers=3)
+    running = SupervisedCluster(tmp_path_factory.mktemp("publish-subscribe"), brokers=3)
     with running:
         yield running
 
@@ -62,7 +63,7 @@ def test_everybody_is_killed_and_every_message_comes_once_and_in_order(
         pack.finish()
         judge(pack)
     except BaseException as error:
-        error.add_note(f"PENSTOCK_SDLE_SEED={SEED} PENSTOCK_SDLE_KILLS={KILLS}; what happened:")
+        error.add_note(f"PENSTOCK_PUBSUB_SEED={SEED} PENSTOCK_PUBSUB_KILLS={KILLS}; what happened:")
         error.add_note("\n".join(pack.story[-60:]))
         raise
     finally:

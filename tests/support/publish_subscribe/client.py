@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.broker import SOURCE
-from tests.support.sdle_checker import MessageId
-from tests.support.sdle_journal import Journals
-from tests.support.sdle_task import STOP
+from tests.support.publish_subscribe.checker import MessageId
+from tests.support.publish_subscribe.journal import Journals
+from tests.support.publish_subscribe.task import STOP
 
 if TYPE_CHECKING:
-    from tests.support.sdle_task import Task
+    from tests.support.publish_subscribe.task import Task
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRESS = ("done", "got", "copied")
 BLIND_KILLS = 0.3
 """Of the clients, those that die whether or not they have done anything yet."""

@@ -30,9 +30,9 @@ from penstock import (
     PublisherFencedError,
     SequenceGapError,
 )
-from tests.support.sdle_checker import MessageId
-from tests.support.sdle_journal import Journal, read_journals
-from tests.support.sdle_task import FENCED, Task, insist
+from tests.support.publish_subscribe.checker import MessageId
+from tests.support.publish_subscribe.journal import Journal, read_journals
+from tests.support.publish_subscribe.task import FENCED, Task, insist
 
 FAR_AHEAD = 1 << 40
 AT_ONCE_MAX = 3

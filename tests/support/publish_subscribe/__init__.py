@@ -1,0 +1,1 @@
+"""Publishers and subscribers as processes that are killed at random, and the checker of what they got."""
