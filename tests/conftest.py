@@ -188,9 +188,9 @@ def postgres() -> Iterator[PostgresProcess]:
     """One PostgreSQL for all tests that leave it running."""
     from tests.support.postgres import PostgresProcess  # most tests have no need of its driver
 
-    server = PostgresProcess.start()
+    server = PostgresProcess.create()
     yield server
-    server.stop()
+    server.remove()
 
 
 @pytest.fixture

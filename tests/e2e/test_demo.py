@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.broker import SOURCE
 from tests.support.commands import penstock
 from tests.support.demo import PENSTOCK, DemoProcess
+from tests.support.managed_process import SOURCE
 from tests.support.ports import free_port, free_ports
 from tests.support.wait import wait_until
 

@@ -16,8 +16,8 @@ import pytest
 from penstock.demo.ending import end_cluster, nodes_of
 from penstock.supervisor.folder import STOPPING, ClusterFolder
 from tests.support import fake_demo
-from tests.support.broker import SOURCE
-from tests.support.demo import ROOT, STAND_INS, DemoProcess
+from tests.support.demo import STAND_INS, DemoProcess
+from tests.support.managed_process import ROOT, SOURCE
 from tests.support.supervised import SupervisedCluster
 from tests.support.wait import wait_until
 

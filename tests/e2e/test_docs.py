@@ -21,13 +21,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.broker import SOURCE
+from tests.support.managed_process import ROOT, ManagedProcess, environment_with
 from tests.support.ports import free_port, free_ports
-from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.spark
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MAKE_TARGETS_RUN_BY_CI = {"make install", "make lint", "make check", "make test", "make demo"}
 NODE = re.compile(r"penstock (up|broker)\b")
@@ -59,6 +57,21 @@ def commands(block: str) -> list[Command]:
     return found
 
 
+class NodeOfThePage(ManagedProcess):
+    def __init__(self, text: str, folder: Path, environment: dict[str, str]) -> None:
+        super().__init__(
+            text,
+            folder / "node.log",
+            errors=folder / "node.errors",
+            environment=environment,
+            ready_s_max=30.0,
+            cwd=folder,
+        )
+
+    def command(self) -> list[str]:
+        return ["bash", "-c", f"exec {self.name}"]
+
+
 class Session:
     """One page, from its first block to its last."""
 
@@ -73,14 +86,12 @@ class Session:
         penstock = binaries / "penstock"
         penstock.write_text(f'#!/bin/sh\nexec {sys.executable} -m penstock "$@"\n')
         penstock.chmod(0o755)
-        self.environment = {
-            **os.environ,
-            "PATH": f"{binaries}:{os.environ['PATH']}",
-            "PYTHONPATH": str(SOURCE),
-            "PENSTOCK_BOOTSTRAP": f"127.0.0.1:{self.ports['9092']}",
-            "PENSTOCK_HTTP": f"http://127.0.0.1:{self.ports['8080']}",
-        }
-        self.node: subprocess.Popen[bytes] | None = None
+        self.environment = environment_with(
+            PATH=f"{binaries}:{os.environ['PATH']}",
+            PENSTOCK_BOOTSTRAP=f"127.0.0.1:{self.ports['9092']}",
+            PENSTOCK_HTTP=f"http://127.0.0.1:{self.ports['8080']}",
+        )
+        self.node: NodeOfThePage | None = None
 
     def inward(self, text: str) -> str:
         for default, own in self.ports.items():
@@ -117,24 +128,12 @@ class Session:
         self.stop_node()
         if text.startswith("penstock up"):
             text += f" --port {self.ports['9092']} --http-port {self.ports['8080']}"
-        output = self.folder / "node.log"
-        with output.open("wb") as log:
-            self.node = subprocess.Popen(
-                ["bash", "-c", f"exec {text}"], cwd=self.folder, env=self.environment, stdout=log
-            )
-
-        def ready() -> bool:
-            assert self.node is not None
-            assert self.node.poll() is None, f"{text} ended with {self.node.returncode}"
-            return output.read_text().endswith("\n")
-
-        wait_until(ready, f"the ready line of {text}", timeout_s=30)
-        return output.read_text()
+        self.node = NodeOfThePage(text, self.folder, self.environment).start()
+        return self.node.log
 
     def stop_node(self) -> None:
         if self.node is not None:
-            self.node.terminate()
-            assert self.node.wait(20) == 0
+            assert self.node.terminate() == 0, self.node.log
             self.node = None
 
     def run_python(self, script: str) -> None:

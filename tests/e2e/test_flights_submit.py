@@ -19,10 +19,11 @@ from penstock.flights.chunks import CHUNK_BYTES_MAX, cut
 from penstock.flights.jobs import Job
 from penstock.flights.records import ResultEnd
 from penstock.pipelines.flights.generate import generate
-from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.broker import BrokerProcess
 from tests.support.commands import Finished, penstock
 from tests.support.fake_flights import FakeFlights, results_partition
 from tests.support.gateway import GatewayProcess
+from tests.support.managed_process import SOURCE
 from tests.support.played_flights import PlayedFlights, Received
 from tests.support.wait import PATIENCE, wait_until
 

@@ -26,9 +26,9 @@ READ_SECONDS_MAX = 30.0
 @pytest.fixture(scope="module")
 def database() -> Iterator[PostgresProcess]:
     """One that tests of this module may kill, and start again."""
-    server = PostgresProcess.start()
+    server = PostgresProcess.create()
     yield server
-    server.stop()
+    server.remove()
 
 
 class Load:
@@ -108,7 +108,7 @@ def test_the_database_is_killed_under_load(database: PostgresProcess, tmp_path: 
         for _ in range(3):
             load.wait_for_more(3_000)
             database.kill()
-            database.start_again()
+            database.start()
         load.wait_for_more(3_000)
         load.end()
         assert load.failures == []
@@ -167,7 +167,7 @@ def test_a_cluster_shares_a_database(database: PostgresProcess, tmp_path: Path) 
         load = Load(cluster.bootstrap, "load")
         load.wait_for_more(2_000)
         database.kill()
-        database.start_again()
+        database.start()
         load.wait_for_more(2_000)
         load.end()
         assert load.failures == []
@@ -209,7 +209,7 @@ def test_the_password_is_nowhere_to_be_seen(database: PostgresProcess, tmp_path:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 2_000})
         producer.produce("t", b"x")
         producer.flush(5)
-        database.start_again()
+        database.start()
         assert "top-secret" not in broker.log
 
 
@@ -225,7 +225,7 @@ def test_it_stops_while_the_database_is_away(database: PostgresProcess, tmp_path
         producer.poll(0.5)
         broker.terminate(timeout_s=20 * PATIENCE)
     finally:
-        database.start_again()
+        database.start()
     producer.purge()
     with BrokerProcess(tmp_path, "--storage", url) as again:
         consumer = Consumer({"bootstrap.servers": again.bootstrap, "group.id": "g"})
@@ -251,5 +251,5 @@ def test_a_long_absence_is_answered_with_an_error_to_be_retried(
             consumer.offsets_for_times([TopicPartition("t", 0, 1)], timeout=5)
         consumer.close()
         assert admin.list_topics(timeout=10).topics["t"].error is None, "the broker itself is well"
-        database.start_again()
+        database.start()
         assert read_all(broker.bootstrap, "t", 1) == [0]

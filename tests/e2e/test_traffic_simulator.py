@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,14 +17,16 @@ from penstock.traffic.grid import DEFAULT_GRID
 from penstock.traffic.position import FUTURE_MS_MAX, Position
 from penstock.traffic.simulator.faults import LATE_AFTER_MS
 from penstock.traffic.topics import QUADRANT_PARTITIONS
+from tests.support import managed_process
 from tests.support.broker import BrokerProcess
 from tests.support.commands import environment, penstock
+from tests.support.managed_process import ManagedProcess
 from tests.support.ports import free_port
-from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import Self
 
 OLD_MS = 60_000
 WINDOW_MS = 5_000
@@ -39,45 +39,44 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield process
 
 
-class Simulator:
+class Simulator(ManagedProcess):
     """A simulator that runs until it is told to stop."""
 
     def __init__(self, broker: BrokerProcess, folder: Path, *options: str) -> None:
         self.truth_path = folder / "truth.json"
-        self._log = folder / "simulator.log"
-        with self._log.open("wb") as log:
-            command = [sys.executable, "-m", "penstock", "traffic", "simulate", *options]
-            self.process = subprocess.Popen(
-                [*command, "--truth", str(self.truth_path)],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=environment(broker),
-            )
+        self._arguments = [*options, "--truth", str(self.truth_path)]
+        self._progress = folder / "progress"
+        super().__init__(
+            "penstock traffic simulate",
+            folder / "summary",
+            errors=self._progress,
+            environment=environment(broker),
+            stop_s_max=30.0,
+        )
 
-    def __enter__(self) -> Simulator:
+    def command(self) -> list[str]:
+        return managed_process.penstock("traffic", "simulate", *self._arguments)
+
+    def __enter__(self) -> Self:
+        self.spawn()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
 
     @property
     def lines(self) -> list[str]:
-        return self._log.read_text().splitlines()
+        return self._progress.read_text().splitlines()
 
     def wait_for_lines(self, count: int, timeout_s: float) -> None:
-        wait_until(
-            lambda: len(self.lines) >= count or self.process.poll() is not None,
+        self.wait_until(
+            lambda: len(self.lines) >= count or not self.running,
             f"{count} lines of progress",
             timeout_s=timeout_s,
         )
 
     def stop(self, number: int) -> str:
-        self.process.send_signal(number)
-        out, _ = self.process.communicate(timeout=30)
-        assert self.process.returncode == 0, self.lines
-        return out.decode()
+        """What it prints at its end."""
+        self.signal(number)
+        assert self.wait() == 0, self.lines
+        return self.log
 
     @property
     def truth(self) -> dict:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.broker import BrokerProcess
+from tests.support.managed_process import SOURCE
 from tests.support.supervised import SupervisedCluster
 from tests.support.wait import wait_until
 

@@ -16,9 +16,9 @@ import pytest
 from penstock.pipelines.flights.generate import generate
 from penstock.spark.java import java_home
 from tests.support import flights_oracle as oracle
-from tests.support.broker import SOURCE
 from tests.support.commands import penstock
 from tests.support.java import QUICK_START
+from tests.support.managed_process import SOURCE
 from tests.support.ports import free_port
 from tests.support.wait import wait_until
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 
 from penstock.pipelines.flights.generate import generate
-from tests.support.broker import SOURCE
 from tests.support.java import QUICK_START
+from tests.support.managed_process import SOURCE
 
 ROWS = int(os.environ.get("PENSTOCK_FLIGHTS_ROWS", "1450000"))
 HEAP_MB = 256

@@ -33,8 +33,8 @@ from penstock.pipelines.flights.generate import generate
 from penstock.pipelines.flights.schemas import RESULT_COLUMNS
 from tests.support import flights_oracle as oracle
 from tests.support import topics
-from tests.support.broker import SOURCE
 from tests.support.java import QUICK_START
+from tests.support.managed_process import SOURCE
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:

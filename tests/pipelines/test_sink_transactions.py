@@ -26,8 +26,8 @@ from penstock.spark.sink_state import Batch
 from penstock.spark.staging import Staged, Task, stage
 from penstock.spark.transactions import TransactionalSink
 from tests.support import topics
-from tests.support.broker import SOURCE
 from tests.support.committed import read_committed
+from tests.support.managed_process import SOURCE
 from tests.support.ports import free_port
 
 if TYPE_CHECKING:

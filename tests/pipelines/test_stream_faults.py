@@ -12,12 +12,9 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
 import sys
 import threading
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,13 +23,14 @@ from pyarrow import parquet
 
 from tests.pipelines.stream_to_files import MESSAGES_PER_BATCH
 from tests.support import topics
-from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.broker import BrokerProcess
 from tests.support.committed import read_committed
 from tests.support.java import QUICK_START
+from tests.support.managed_process import ROOT, ManagedProcess, environment_with
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 KILLS = int(os.environ.get("PENSTOCK_STREAM_KILLS", "1"))
 PROGRAM = Path(__file__).with_name("stream_to_files.py")
@@ -45,39 +43,34 @@ KILL_AFTER_S_MAX = 1.5
 START_S_MAX, FINISH_S_MAX = 180.0, 600.0
 
 
-@contextmanager
-def running_stream(bootstrap: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The query in a process group of its own, which is killed as a whole at the end."""
-    log = folder / "stream.log"
-    with log.open("ab") as output:
-        start = output.tell()
-        process = subprocess.Popen(
-            [sys.executable, PROGRAM, bootstrap, TOPIC, COPY, folder],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=os.environ | {"PYTHONPATH": f"{SOURCE}:{SOURCE.parent}", "JAVA_TOOL_OPTIONS": QUICK_START},
-            start_new_session=True,
+class StreamProcess(ManagedProcess):
+    """The query, which is killed with all its processes at the end of a `with`."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        super().__init__(
+            "the stream",
+            folder / "stream.log",
+            environment=environment_with(ROOT, JAVA_TOOL_OPTIONS=QUICK_START),
+            own_group=True,
+            ready_s_max=START_S_MAX,
         )
+        self._command = [sys.executable, str(PROGRAM), bootstrap, TOPIC, COPY, str(folder)]
 
-    def printed() -> str:
-        return log.read_bytes()[start:].decode(errors="replace")
+    def command(self) -> list[str]:
+        return self._command
 
-    try:
-        wait_until(
-            lambda: "running" in printed() or process.poll() is not None, "the query", timeout_s=START_S_MAX
-        )
-        assert process.poll() is None, f"the stream ended by itself:\n{printed()}"
-        yield process
-        assert process.poll() is None, f"the stream ended by itself:\n{printed()}"
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    def says_ready(self, line: str) -> bool:
+        return "running" in line
+
+    def end(self) -> None:
+        code = self.exit_code
+        self.kill()
+        assert code is None, f"the stream ended by itself with {code}:\n{self.log}"
 
 
-def wait_while(stream: subprocess.Popen[bytes], behind: Callable[[], bool], timeout_s: float) -> None:
-    """Until it is no longer behind, or has ended, of which `running_stream` complains."""
-    wait_until(lambda: not behind() or stream.poll() is not None, "batches", timeout_s=timeout_s)
+def wait_while(stream: StreamProcess, behind: Callable[[], bool], timeout_s: float) -> None:
+    """Until it is no longer behind, or has ended, of which `StreamProcess` complains."""
+    wait_until(lambda: not behind() or not stream.running, "batches", timeout_s=timeout_s)
 
 
 def last_commit(checkpoint: Path) -> Path | None:
@@ -150,7 +143,7 @@ def test_each_record_exactly_once(tmp_path: Path) -> None:
         for number in range(KILLS):
             sent += write_round(broker.bootstrap, number)
             goal = committed_batches(tmp_path) + chance.randint(0, BATCHES_BEFORE_KILL_MAX)
-            with running_stream(broker.bootstrap, tmp_path) as stream:
+            with StreamProcess(broker.bootstrap, tmp_path) as stream:
                 if number % 2 == 0:
                     broker.restart(clean=False)
                 wait_while(stream, lambda: committed_batches(tmp_path) < goal, START_S_MAX)  # noqa: B023
@@ -159,7 +152,7 @@ def test_each_record_exactly_once(tmp_path: Path) -> None:
                 repeated += remove_last_commits(tmp_path)
             assert doubled(read_back(tmp_path)) == [], f"seed {seed}: in two files after kill {number}"
             assert doubled(read_copies(broker.bootstrap)) == [], f"seed {seed}: after kill {number}"
-        with running_stream(broker.bootstrap, tmp_path) as stream:
+        with StreamProcess(broker.bootstrap, tmp_path) as stream:
             for name in CHECKPOINTS:
                 checkpoint = tmp_path / name
                 wait_while(stream, lambda: committed_records(checkpoint) < len(sent), FINISH_S_MAX)  # noqa: B023

@@ -11,16 +11,14 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -30,12 +28,10 @@ from penstock.traffic.grid import BBox, Grid
 from penstock.traffic.heat import HeatCell, Totals, parse_heat
 from penstock.traffic.topics import HEATMAP
 from tests.support import topics
-from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.broker import BrokerProcess
 from tests.support.java import QUICK_START
+from tests.support.managed_process import ManagedProcess, environment_with
 from tests.support.wait import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KILLS = int(os.environ.get("PENSTOCK_HEATMAP_KILLS", "1"))
 START_S_MAX, COUNT_S_MAX = 180.0, 120.0
@@ -159,39 +155,29 @@ def command(bootstrap: str, folder: Path, *options: str) -> list[str]:
     return [*heatmap, "--master", "local[2]", "--checkpoint", str(folder / "checkpoint"), *times, *options]
 
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE), "JAVA_TOOL_OPTIONS": QUICK_START}
+ENVIRONMENT = environment_with(JAVA_TOOL_OPTIONS=QUICK_START)
 
 
-@contextmanager
-def running_job(bootstrap: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The job in a process group of its own, which is killed as a whole if it is still there at the end."""
-    log = folder / "job.log"
-    with log.open("ab") as output:
-        start = output.tell()
-        process = subprocess.Popen(
-            command(bootstrap, folder),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=ENVIRONMENT,
-            start_new_session=True,
+class HeatmapJob(ManagedProcess):
+    """The job, which is killed with all its processes at the end of a `with`."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        super().__init__(
+            "the job",
+            folder / "job.log",
+            ready=f"ready heatmap checkpoint={folder / 'checkpoint'}",
+            environment=ENVIRONMENT,
+            own_group=True,
+            ready_s_max=START_S_MAX,
+            stop_s_max=START_S_MAX,
         )
+        self._command = command(bootstrap, folder)
 
-    def printed() -> str:
-        return log.read_bytes()[start:].decode(errors="replace")
+    def command(self) -> list[str]:
+        return self._command
 
-    try:
-        ready = f"ready heatmap checkpoint={folder / 'checkpoint'}"
-        wait_until(lambda: ready in printed() or process.poll() is not None, "the job", timeout_s=START_S_MAX)
-        assert process.poll() is None, f"the job ended by itself:\n{printed()}"
-        yield process
-    except AssertionError as error:
-        error.add_note(f"output of the job:\n{printed()}")
-        raise
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    def end(self) -> None:
+        self.kill()
 
 
 def remove_last_commit(folder: Path) -> bool:
@@ -218,7 +204,7 @@ def test_what_is_counted_is_what_was_sent(tmp_path: Path) -> None:
         seen: Map | None = None
         removed = 0
         for _ in range(KILLS):
-            with running_job(broker.bootstrap, tmp_path):
+            with HeatmapJob(broker.bootstrap, tmp_path):
                 seen = seen or Map(broker.bootstrap)
                 traffic.write_round(500, columns=2)
                 seen.wait_for(traffic.sent.total())
@@ -227,7 +213,7 @@ def test_what_is_counted_is_what_was_sent(tmp_path: Path) -> None:
             removed += remove_last_commit(tmp_path)
         assert seen is not None
         assert removed > 0
-        with running_job(broker.bootstrap, tmp_path) as process:
+        with HeatmapJob(broker.bootstrap, tmp_path) as job:
             seen.wait_for(traffic.sent.total())
             # The watermark of the batch to come is behind what these were: two rounds ago.
             late = traffic.last_round
@@ -242,8 +228,7 @@ def test_what_is_counted_is_what_was_sent(tmp_path: Path) -> None:
             topics.create_topic(broker.bootstrap, LATER_TOPIC, 2, message_timestamp_type="LogAppendTime")
             traffic.write_round(500, columns=3)
             seen.wait_for(traffic.sent.total())
-            process.terminate()
-            assert process.wait(START_S_MAX) == 0
+            assert job.terminate() == 0
         seen.close()
         check(traffic, seen, seed)
         check_refusals(broker.bootstrap, tmp_path)

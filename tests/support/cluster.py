@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.broker import BrokerProcess
+from tests.support.managed_process import penstock
 from tests.support.ports import free_port
 from tests.support.wait import wait_until
 
@@ -34,7 +35,9 @@ class NodeProcess(BrokerProcess):
     def __init__(self, folder: Path, node_id: int, roles: Iterable[str], port: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         # Many nodes at once should not each compile the same modules, whatever the environment says.
-        super().__init__(folder, port=port, environment={"PYTHONDONTWRITEBYTECODE": ""})
+        super().__init__(
+            folder, port=port, environment={"PYTHONDONTWRITEBYTECODE": ""}, name=f"node {node_id}"
+        )
         self.id = node_id
         self.roles = tuple(roles)
         self.file = folder / "node.toml"
@@ -54,13 +57,7 @@ class NodeProcess(BrokerProcess):
         self.file.write_text("\n".join(settings) + "\n")
 
     def command(self) -> list[str]:
-        return [self._python, "-m", "penstock", "broker", "--config", str(self.file)]
-
-    def pause(self) -> None:
-        self.signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self.signal(signal.SIGCONT)
+        return penstock("broker", "--config", str(self.file))
 
     def wipe(self) -> None:
         """The disk of a node that does not run is replaced by an empty one."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.support.broker import SOURCE
+from tests.support import managed_process
+from tests.support.managed_process import environment_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,10 +39,9 @@ class Finished:
 
 
 def environment(broker: BrokerProcess | None = None) -> dict[str, str]:
-    own = {"PYTHONPATH": str(SOURCE)}
-    if broker is not None:
-        own |= {"PENSTOCK_BOOTSTRAP": broker.bootstrap, "PENSTOCK_HTTP": broker.http}
-    return os.environ | own
+    if broker is None:
+        return environment_with()
+    return environment_with(PENSTOCK_BOOTSTRAP=broker.bootstrap, PENSTOCK_HTTP=broker.http)
 
 
 def penstock(
@@ -54,7 +52,7 @@ def penstock(
     timeout_s: float = COMMAND_SECONDS_MAX,
 ) -> Finished:
     result = subprocess.run(
-        [sys.executable, "-m", "penstock", *arguments],
+        managed_process.penstock(*arguments),
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
         env=environment(broker),

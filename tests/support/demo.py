@@ -6,25 +6,23 @@ the processes of one demo are told from those of all others.
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import psutil
 
-from tests.support.broker import SOURCE
+from tests.support.managed_process import ROOT, ManagedProcess, environment_with, penstock
 from tests.support.wait import wait_until
 
-ROOT = Path(__file__).parents[2]
-PENSTOCK = (sys.executable, "-m", "penstock", "demo", "--no-browser")
+PENSTOCK = penstock("demo", "--no-browser")
 STAND_INS = (sys.executable, "-m", "tests.support.fake_demo")
 
 
-class DemoProcess:
+class DemoProcess(ManagedProcess):
     def __init__(
         self,
         folder: Path,
@@ -34,22 +32,22 @@ class DemoProcess:
     ) -> None:
         self.temporary = folder / "temporary"
         self.temporary.mkdir(parents=True)
-        self._output = folder / "output"
+        self._command = [*command, *options]
         self._errors = folder / "errors"
-        paths = [str(SOURCE), str(ROOT)]
-        own = {"TMPDIR": str(self.temporary), "PYTHONPATH": os.pathsep.join(paths), **(environment or {})}
-        with self._output.open("wb") as output, self._errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [*command, *options],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                env={**os.environ, **own},
-            )
+        super().__init__(
+            "the demo",
+            folder / "output",
+            errors=self._errors,
+            environment=environment_with(ROOT, TMPDIR=str(self.temporary), **(environment or {})),
+            stop_s_max=90.0,
+        )
+
+    def command(self) -> list[str]:
+        return self._command
 
     @property
     def output(self) -> str:
-        return self._output.read_text()
+        return self.log
 
     @property
     def lines(self) -> list[str]:
@@ -61,13 +59,7 @@ class DemoProcess:
 
     def wait_for(self, words: str, *, timeout_s: float = 90.0) -> str:
         """The line with these words."""
-
-        def line() -> str | None:
-            found = next((line for line in self.lines if words in line), None)
-            assert found or self.process.poll() is None, f"it ended without {words!r}"
-            return found
-
-        return str(wait_until(line, f"{words!r} from the demo", timeout_s=timeout_s))
+        return self.wait_for_line(lambda line: words in line, f"{words!r} from the demo", timeout_s=timeout_s)
 
     def part(self, name: str) -> int:
         """The pid of a stand-in that runs."""
@@ -79,11 +71,10 @@ class DemoProcess:
         return int(wait_until(pid, f"a process of {name}"))
 
     def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.signal(signal.SIGINT)
 
-    def wait(self, *, timeout_s: float = 90.0) -> int:
-        wait_until(lambda: self.process.poll() is not None, "the end of the demo", timeout_s=timeout_s)
-        return int(self.process.returncode)
+    def end(self) -> None:
+        self.kill()
 
     def processes(self) -> list[psutil.Process]:
         """All of this demo that run."""
@@ -101,17 +92,16 @@ class DemoProcess:
         wait_until(lambda: not self.processes(), "the end of all processes", timeout_s=timeout_s)
         wait_until(lambda: not list(self.temporary.iterdir()), "the end of the folder", timeout_s=timeout_s)
 
-    def __enter__(self) -> DemoProcess:
+    def __enter__(self) -> Self:
+        self.spawn()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        super().__exit__(kind, error, trace)
         if error is not None:
-            error.add_note(f"the output of the demo:\n{self.output[-6_000:]}{self.errors[-2_000:]}")
+            error.add_note(f"end of the errors of the demo:\n{self.errors[-2_000:]}")
             for log in self.temporary.glob("*/logs/*.log"):
                 error.add_note(f"end of {log.name}:\n{log.read_text(errors='replace')[-2_000:]}")
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
         self.wait_until_nothing_is_left()

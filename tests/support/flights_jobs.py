@@ -32,7 +32,7 @@ from penstock.flights.records import ResultEnd, chunk_headers, end_headers, pars
 from penstock.flights.topics import FILE_TOPICS, PARTITIONS, RESULTS
 from penstock.pipelines.flights.generate import generate
 from tests.support import flights_oracle as oracle
-from tests.support.broker import SOURCE
+from tests.support.managed_process import SOURCE
 from tests.support.wait import PATIENCE, wait_until
 
 READ_S_MAX, SUBMIT_S_MAX = 60.0, 300.0

@@ -13,10 +13,8 @@ compared with what the oracle says as soon as the client has it.
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import subprocess
 import sys
 import time
 import uuid
@@ -28,8 +26,8 @@ from typing import TYPE_CHECKING
 from penstock.broker import node_status
 from penstock.supervisor.services import GATEWAY
 from tests.support import processes
-from tests.support.broker import SOURCE
 from tests.support.flights_jobs import Table, check_topic, status, submit_command
+from tests.support.managed_process import ROOT, ManagedProcess, environment_with
 from tests.support.wait import PATIENCE
 
 if TYPE_CHECKING:
@@ -52,11 +50,11 @@ READY_S_MAX, FINISH_S_MAX = 240.0, 400.0
 BURST_CHUNK_BYTES = 16 * 1024
 
 
-class Client:
+class Client(ManagedProcess):
     """`penstock flights submit`, again and again."""
 
     def __init__(self, name: str, folder: Path, cluster: SupervisedCluster, table: Table) -> None:
-        self.name = name
+        super().__init__(name, folder / name / "log", environment=environment_with(ROOT))
         self.table = table
         self.job = ""
         self.done: list[str] = []
@@ -64,11 +62,9 @@ class Client:
         self._cluster = cluster
         self._folder = folder / name
         self._folder.mkdir()
-        self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    def command(self) -> list[str]:
+        return submit_command(self._cluster.http, self.table, self.job, self.out)
 
     @property
     def out(self) -> Path:
@@ -76,19 +72,22 @@ class Client:
 
     def begin(self) -> None:
         self.job = str(uuid.uuid4())
-        self.start()
+        self.send()
 
-    def start(self) -> None:
-        self._spawn(submit_command(self._cluster.http, self.table, self.job, self.out))
+    def send(self) -> None:
+        self.spawn()
+
+    def spawn(self) -> None:
+        super().spawn()
+        self.lives += 1
 
     def step(self) -> bool:
         """Whether it is done with its job."""
-        if self.is_running:
+        if self.running:
             return False
-        assert self._process is not None
-        code = self._process.returncode
+        code = self.process.returncode
         if code == -signal.SIGKILL:
-            self.start()
+            self.send()
             return False
         assert code == 0, f"{self.name} ended with {code}, job {self.job}:\n{self.log[-2_000:]}"
         return self._succeeded()
@@ -98,41 +97,23 @@ class Client:
         self.done.append(self.job)
         return True
 
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    @property
-    def log(self) -> str:
-        return (self._folder / "log").read_text(errors="replace")
-
-    def _spawn(self, command: list[str]) -> None:
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=os.environ | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{SOURCE.parent}"},
-            )
-        self.lives += 1
-
 
 class BurstClient(Client):
     """Sends with a producer, everything twice; then it waits as anybody does who only wants to know."""
 
-    def start(self) -> None:
+    _is_sending = False
+
+    def send(self) -> None:
         self._is_sending = True
+        super().send()
+
+    def command(self) -> list[str]:
+        if not self._is_sending:
+            return super().command()
         files = str(self.table.itineraries), str(self.table.airports)
-        arguments = (
-            self._cluster.bootstrap,
-            self.job,
-            *files,
-            str(BURST_CHUNK_BYTES),
-            f"{self.job}{self.lives}",
-        )
-        self._spawn([sys.executable, "-m", "tests.support.flights_burst", *arguments])
+        seed = f"{self.job}{self.lives}"
+        arguments = (self._cluster.bootstrap, self.job, *files, str(BURST_CHUNK_BYTES), seed)
+        return [sys.executable, "-m", "tests.support.flights_burst", *arguments]
 
     def _succeeded(self) -> bool:
         if not self._is_sending:
@@ -145,7 +126,7 @@ class BurstClient(Client):
         if told["state"] == "complete":
             assert told["files"]["itineraries"]["duplicates"] > 0, told
             self._is_sending = False
-            super().start()
+            self.spawn()
         return False
 
 
@@ -263,8 +244,7 @@ class Pack:
 
     def _kill_parent(self) -> str:
         driver = self._service.driver_pid
-        self._service.process.kill()
-        self._service.process.wait()
+        self._service.kill()
         gone = self._wait_for(
             lambda: driver is None or processes.stat_fields(driver) is None, 10.0 * PATIENCE
         )
@@ -290,7 +270,7 @@ class Pack:
 
     def _kill_client(self) -> str:
         client = self._chance.choice(self.clients)
-        if client.is_running:
+        if client.running:
             client.kill()
             return f"{client.name} in life {client.lives}"
         return ""

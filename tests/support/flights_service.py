@@ -8,17 +8,12 @@ The command itself is the child; the driver is its child, Java the driver's, and
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support import processes
-from tests.support.broker import SOURCE
 from tests.support.java import QUICK_START
-from tests.support.wait import PATIENCE, wait_until
+from tests.support.managed_process import ManagedProcess, environment_with, penstock
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,36 +23,31 @@ READY = "ready flights"
 ENDINGS = ("the driver ended", "starting again")
 
 
-class FlightsService:
+class FlightsService(ManagedProcess):
     def __init__(self, folder: Path, bootstrap: str, *options: str) -> None:
+        super().__init__(
+            "penstock flights serve",
+            folder / "flights.log",
+            environment=environment_with(SPARK_SUBMIT_OPTS=QUICK_START),
+            stop_s_max=STOP_S_MAX,
+        )
         self.data = folder / "flights"
         self.starts = 0
-        self._command = [sys.executable, "-m", "penstock", "flights", "serve", "--bootstrap", bootstrap]
-        self._command += ["--data", str(self.data), "--master", "local[2]", *options]
-        self._log = folder / "flights.log"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log_start = 0
+        where = ["--bootstrap", bootstrap, "--data", str(self.data)]
+        self._arguments = [*where, "--master", "local[2]", *options]
 
-    def start(self) -> FlightsService:
-        self.spawn()
-        self.wait_ready()
-        return self
+    def command(self) -> list[str]:
+        return penstock("flights", "serve", *self._arguments)
 
     def spawn(self) -> None:
-        assert not self.running, "it runs already"
-        with self._log.open("ab") as log:
-            self._log_start = log.tell()
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=os.environ | {"PYTHONPATH": str(SOURCE), "SPARK_SUBMIT_OPTS": QUICK_START},
-            )
+        super().spawn()
         self.starts += 1
 
-    def wait_ready(self) -> None:
-        wait_until(lambda: self.is_ready, "the Flights service is ready", timeout_s=READY_S_MAX)
+    def wait_ready(self, *, timeout_s: float | None = None) -> str:
+        """Wait for a driver that works, which need not be the first one."""
+        timeout_s = READY_S_MAX if timeout_s is None else timeout_s
+        self.wait_until(lambda: self.is_ready, "the Flights service is ready", timeout_s=timeout_s)
+        return READY
 
     @property
     def is_ready(self) -> bool:
@@ -66,27 +56,14 @@ class FlightsService:
         assert self.running, f"penstock flights serve ended by itself:\n{log}"
         return log.rfind(READY) > max(map(log.rfind, ENDINGS))
 
-    @property
-    def log(self) -> str:
-        """What it said since it was last started."""
-        with self._log.open("rb") as log:
-            log.seek(self._log_start)
-            return log.read().decode(errors="replace")
-
-    @property
-    def process(self) -> subprocess.Popen[bytes]:
-        assert self._process is not None, "not started"
-        return self._process
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
     def stop(self) -> None:
         """As a user does, with SIGTERM."""
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(STOP_S_MAX * PATIENCE)
+        code = self.terminate()
         assert code == 0, f"penstock flights serve ended with {code}:\n{self.log}"
+
+    def end(self) -> None:
+        if self.running:
+            self.stop()
 
     # Its processes
 
@@ -106,22 +83,15 @@ class FlightsService:
         found = processes.descendants(java) if java is not None else []
         return [pid for pid in found if processes.name_of(pid).startswith("python")]
 
-    def __enter__(self) -> FlightsService:
-        return self if self.running else self.start()
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            error.add_note(f"end of the output of the Flights service:\n{self.log[-4_000:]}")
-        if self.running:
-            left = processes.descendants(self.process.pid)
-            try:
-                self.stop() if error is None else self.process.kill()
-            finally:
-                for pid in left:
-                    processes.kill(pid)
-                self.process.wait()
+        left = processes.descendants(self.pid) if self.running else []
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            for pid in left:
+                processes.kill(pid)
 
     # Spark's checkpoint
 

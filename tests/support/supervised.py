@@ -22,14 +22,14 @@ from penstock.broker import node_status
 from penstock.broker.node_status import is_alive, process_state, write_json
 from penstock.supervisor.folder import STOPPING, ClusterFolder
 from penstock.supervisor.services import FLIGHTS, GATEWAY
-from tests.support.broker import SOURCE, BrokerProcess
+from tests.support.broker import BrokerProcess
+from tests.support.managed_process import ROOT, environment_with
 from tests.support.ports import free_ports
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-ROOT = Path(__file__).parents[2]
 READY_SECONDS_MAX = 60.0
 SPARE_PORTS = 3
 """After those of the brokers, for brokers that a test adds."""
@@ -55,25 +55,18 @@ class SupervisedCluster(BrokerProcess):
             *counts,
             *options,
             port=free_ports(brokers + SPARE_PORTS),
-            environment={"PYTHONPATH": os.pathsep.join(map(str, filter(None, (modules, SOURCE, ROOT))))},
+            environment=environment_with(*filter(None, (modules, ROOT))),
             with_gateway=with_gateway,
+            ready_s_max=READY_SECONDS_MAX,
         )
         self.bootstrap = ",".join(f"127.0.0.1:{self.port + index}" for index in range(brokers))
         self.folder = ClusterFolder(self.data)
         self._module = module
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return dict(self._environment)
-
     def command(self) -> list[str]:
         command = super().command()
         command[command.index("penstock")] = self._module
         return command
-
-    def start(self, *, timeout_s: float = READY_SECONDS_MAX) -> SupervisedCluster:
-        super().start(timeout_s=timeout_s)
-        return self
 
     @property
     def node_ids(self) -> list[int]:

@@ -19,10 +19,18 @@ PATIENCE = 3 if "PYTEST_XDIST_WORKER" in os.environ else 1
 """Tests that run side by side have half a machine, and a deadline is not a benchmark."""
 
 
-def wait_until(condition: Callable[[], T], what: str, *, timeout_s: float = 15.0, at_once: bool = False) -> T:
+def wait_until(
+    condition: Callable[[], T],
+    what: str,
+    *,
+    timeout_s: float = 15.0,
+    at_once: bool = False,
+    event: Callable[[float], object] | None = None,
+) -> T:
     """The first true answer of `condition`; an AssertionError that says `what` did not happen otherwise.
 
-    With `at_once` the moment matters, however long it takes to come.
+    With `at_once` the moment matters, however long it takes to come. `event` returns when the answer may have
+    changed, at the latest after so many seconds: then nothing is polled.
     """
     timeout_s *= PATIENCE
     began = time.monotonic()
@@ -31,8 +39,12 @@ def wait_until(condition: Callable[[], T], what: str, *, timeout_s: float = 15.0
         answer = condition()
         if answer:
             return answer
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline:
             raise AssertionError(f"{what}: not within {timeout_s:g} s (last seen: {answer!r})")
-        waited_s = time.monotonic() - began
+        if event is not None:
+            event(deadline - now)
+            continue
+        waited_s = now - began
         longer_s = 0.0 if at_once else min(POLL_SECONDS_MAX, waited_s * POLL_SHARE)
         time.sleep(max(POLL_SECONDS, longer_s))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.broker import SOURCE
+from tests.support.managed_process import ROOT, ManagedProcess, environment_with
 from tests.support.publish_subscribe.checker import MessageId
 from tests.support.publish_subscribe.journal import Journals
 from tests.support.publish_subscribe.task import STOP
@@ -20,7 +16,6 @@ from tests.support.publish_subscribe.task import STOP
 if TYPE_CHECKING:
     from tests.support.publish_subscribe.task import Task
 
-ROOT = Path(__file__).parents[3]
 PROGRESS = ("done", "got", "copied")
 BLIND_KILLS = 0.3
 """Of the clients, those that die whether or not they have done anything yet."""
@@ -28,9 +23,21 @@ BLIND_S_MAX = 2.0
 AFTER_PROGRESS_S_MAX = 1.5
 
 
+class Life(ManagedProcess):
+    """One of a client's processes: a paused one is still there when the next has begun."""
+
+    def __init__(self, task: Task, module: str) -> None:
+        name = f"{task.name} in life {task.life}"
+        super().__init__(name, task.place / "errors", environment=environment_with(ROOT), cwd=ROOT)
+        self._command = [sys.executable, "-m", module, *task.arguments()]
+
+    def command(self) -> list[str]:
+        return self._command
+
+
 @dataclass
 class Zombie:
-    process: subprocess.Popen[bytes]
+    process: Life
     resumed: float | None = None
 
 
@@ -45,7 +52,7 @@ class Client:
         """The newest life that has done something."""
         self.lives = 0
         self.kills = 0
-        self.process: subprocess.Popen[bytes] | None = None
+        self._life: Life | None = None
         self.zombie: Zombie | None = None
         self._module = module
         self._chance = chance
@@ -81,15 +88,8 @@ class Client:
 
     def spawn(self) -> None:
         self.lives += 1
-        with (self.task.place / "errors").open("ab") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", self._module, *self.task.in_life(self.lives).arguments()],
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"},
-            )
+        self._life = Life(self.task.in_life(self.lives), self._module)
+        self._life.spawn()
         is_blind = self._chance.random() < BLIND_KILLS
         self._due = time.monotonic() + self._chance.uniform(0, BLIND_S_MAX) if is_blind else 0.0
         self._after_progress_s = None if is_blind else self._chance.uniform(0, AFTER_PROGRESS_S_MAX)
@@ -101,27 +101,32 @@ class Client:
             self._after_progress_s = None
         return self._after_progress_s is None and time.monotonic() >= self._due
 
+    @property
+    def process(self) -> Life:
+        """That of this life."""
+        assert self._life is not None
+        return self._life
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.exit_code
+
     def check_alive(self) -> None:
-        assert self.process is not None
-        code = self.process.poll()
+        code = self.exit_code
         assert code is None, f"{self.name} ended by itself with {code}:\n{self.errors}"
 
     def kill(self) -> None:
-        assert self.process is not None
         self.process.kill()
-        self.process.wait()
         self.kills += 1
 
     def end(self) -> None:
         """Whatever is left of it."""
-        for process in (self.process, self.zombie.process if self.zombie is not None else None):
-            if process is not None and process.poll() is None:
+        for process in (self._life, self.zombie.process if self.zombie is not None else None):
+            if process is not None:
                 process.kill()
-                process.wait()
 
     def pause(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        self.process.pause()
         self.zombie = Zombie(self.process)
         self.kills += 1
 

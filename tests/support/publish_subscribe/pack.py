@@ -115,7 +115,7 @@ class Pack:
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         def checked() -> bool:
             for client in self.clients:
-                if client.process is not None and client.process.poll() not in (None, 0):
+                if client.exit_code not in (None, 0):
                     client.check_alive()
             return condition()
 
@@ -158,10 +158,10 @@ class Pack:
         """Once its next life has done something, which only the owner of the id can."""
         if zombie.resumed is None:
             if client.has_progress:
-                zombie.process.send_signal(signal.SIGCONT)
+                zombie.process.resume()
                 zombie.resumed = time.monotonic()
             return
-        code = zombie.process.poll()
+        code = zombie.process.exit_code
         if code is None:
             assert time.monotonic() - zombie.resumed < FENCED_S_MAX, f"{client.name} was not fenced"
             return
@@ -194,7 +194,7 @@ class Pack:
 
 
 def _has_ended(client: Client) -> bool:
-    return client.process is not None and client.process.poll() == 0
+    return client.exit_code == 0
 
 
 def _is_subscribed(client: Client) -> bool:

@@ -17,7 +17,7 @@ import pytest
 
 from penstock.cli.app import run
 from penstock.flights.jobs import State
-from tests.support.broker import SOURCE
+from tests.support.managed_process import SOURCE
 from tests.support.ports import free_port
 from tests.support.wait import wait_until
 from tests.unit.flights.fake_gateway import FakeFlights, failure

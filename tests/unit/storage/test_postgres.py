@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def mortal_postgres() -> Iterator[PostgresProcess]:
-    server = PostgresProcess.start()
+    server = PostgresProcess.create()
     yield server
-    server.stop()
+    server.remove()
 
 
 @pytest.fixture
 def own_postgres(mortal_postgres: PostgresProcess) -> Iterator[PostgresProcess]:
     """One that a test may kill."""
     yield mortal_postgres
-    if not mortal_postgres.is_running:
-        mortal_postgres.start_again()
+    if not mortal_postgres.running:
+        mortal_postgres.start()
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_nothing_acknowledged_is_lost_when_the_database_is_killed(
     for _ in range(3):
         load.wait_for(load.acknowledged + 50)
         own_postgres.kill()
-        own_postgres.start_again()
+        own_postgres.start()
     load.wait_for(load.acknowledged + 50)
     load.end()
     assert log.error is None
@@ -261,7 +261,7 @@ def test_while_it_is_away_reads_and_changes_are_refused_at_once(
         with pytest.raises(StorageError):
             log.truncate_to(0)
     assert log.error is None, "it is not the log that is at fault"
-    own_postgres.start_again()
+    own_postgres.start()
     wait_until(lambda: reads(log), "reads resume")
     log.put_note("n", 1)
     log.truncate_to(0)
@@ -281,7 +281,7 @@ def test_a_restart_between_two_reads_goes_unnoticed(own_postgres: PostgresProces
     log = open_log(storage)
     append_flushed(log, batch([b"a"]))
     own_postgres.kill()
-    own_postgres.start_again()
+    own_postgres.start()
     log._backend._cache.forget(log._backend.log_id)  # type: ignore[attr-defined]
     assert values(log) == [b"a"]
     storage.put_note("n", 1)
@@ -312,7 +312,7 @@ def test_appends_are_refused_once_it_has_been_away_for_long(
         return False
 
     wait_until(refused, "a refusal")
-    own_postgres.start_again()
+    own_postgres.start()
     writing.join()
     log.finish_flush(job)
     wait_until(lambda: not refused(), "appends resume")
@@ -336,7 +336,7 @@ def test_a_node_that_stops_does_not_wait_for_ever(
     assert "cannot write to PostgreSQL" in str(log.error)
     with pytest.raises(StorageError):
         storage.close()
-    own_postgres.start_again()
+    own_postgres.start()
     storage = PostgresStorage.open(own_postgres.url(), node)
     assert values(open_log(storage)) == [b"a"]
     storage.close()
@@ -431,7 +431,7 @@ def test_a_crash_of_both_is_told_until_an_orderly_end(own_postgres: PostgresProc
     assert open_and_leave(orderly=False)
     assert open_and_leave(orderly=False), "the process alone"
     own_postgres.kill()
-    own_postgres.start_again()
+    own_postgres.start()
     assert not open_and_leave(orderly=False)
     assert not open_and_leave(orderly=True), "still"
     assert open_and_leave(orderly=True)
@@ -554,7 +554,7 @@ def test_time_of_an_outage_is_not_spent_in_a_busy_loop(
     assert 2 <= tries <= 12
     with pytest.raises(StorageError):
         storage.close()
-    own_postgres.start_again()
+    own_postgres.start()
 
 
 # Old chunks
