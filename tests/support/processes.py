@@ -24,20 +24,20 @@ def stat_fields(pid: int) -> list[str] | None:
     """Of `/proc/<pid>/stat`, from the state on; None if there is no such process."""
     try:
         # The name in parentheses may have anything in it.
-        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
 
 
 def name_of(pid: int) -> str:
     with suppress(FileNotFoundError, ProcessLookupError):
-        return (PROC / str(pid) / "comm").read_text().strip()
+        return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
     return ""
 
 
 def command_of(pid: int) -> list[str]:
     with suppress(FileNotFoundError, ProcessLookupError):
-        return (PROC / str(pid) / "cmdline").read_text().split("\0")[:-1]
+        return (PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")[:-1]
     return []
 
 
