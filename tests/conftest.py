@@ -184,6 +184,13 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
 
 
 @pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """Of `shared_broker`, or with PENSTOCK_COMPAT_BOOTSTRAP of whatever cluster that names."""
+    given = os.environ.get("PENSTOCK_COMPAT_BOOTSTRAP")
+    return given or str(request.getfixturevalue("shared_broker").bootstrap)
+
+
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresProcess]:
     """One PostgreSQL for all tests that leave it running."""
     from tests.support.postgres import PostgresProcess  # most tests have no need of its driver

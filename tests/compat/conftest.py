@@ -6,7 +6,6 @@ passes there and fails here is a bug of Penstock. The tests of `test_restart.py`
 
 from __future__ import annotations
 
-import os
 import uuid
 import warnings
 from typing import TYPE_CHECKING
@@ -22,12 +21,6 @@ with warnings.catch_warnings():
     # kafka-python reads its schemas with a function that Python deprecated; warnings are errors here.
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka  # noqa: F401
-
-
-@pytest.fixture(scope="session")
-def bootstrap(request: pytest.FixtureRequest) -> str:
-    given = os.environ.get("PENSTOCK_COMPAT_BOOTSTRAP")
-    return given or request.getfixturevalue("shared_broker").bootstrap
 
 
 @pytest.fixture

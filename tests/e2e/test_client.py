@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -39,25 +37,15 @@ from tests.support.topics import (
 )
 from tests.support.wait import wait_until
 
-
-@pytest.fixture(scope="module")
-def bootstrap(request: pytest.FixtureRequest) -> str:
-    """Another cluster's with PENSTOCK_COMPAT_BOOTSTRAP, as in tests/compat: the library works with any."""
-    given = os.environ.get("PENSTOCK_COMPAT_BOOTSTRAP")
-    return given or str(request.getfixturevalue("shared_broker").bootstrap)
-
-
-@pytest.fixture(scope="module")
-def gateway(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path_factory.mktemp("gateway"), bootstrap) as process:
-        yield process
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(params=["kafka", "http"])
 def address(request: pytest.FixtureRequest, bootstrap: str) -> str:
     if request.param == "kafka":
         return bootstrap
-    gateway: GatewayProcess = request.getfixturevalue("gateway")
+    gateway: GatewayProcess = request.getfixturevalue("shared_gateway")
     return gateway.url
 
 
@@ -282,20 +270,20 @@ def test_tokens(bootstrap: str, topic: str, tmp_path: Path) -> None:
                 Consumer(f"{topic}-other", guarded.url, id=consumer.id, token=tokens["read"])
 
 
-def test_a_message_too_large_for_the_gateway_itself(topic: str, gateway: GatewayProcess) -> None:
-    with Producer(topic, gateway.url) as producer:
+def test_a_message_too_large_for_the_gateway_itself(topic: str, shared_gateway: GatewayProcess) -> None:
+    with Producer(topic, shared_gateway.url) as producer:
         with pytest.raises(MessageTooLargeError):
             producer.send(topic, "x" * 30_000_000)
         assert producer.send(topic, "short").offset == 0
 
 
-def test_ids_of_others(topic: str, gateway: GatewayProcess) -> None:
+def test_ids_of_others(topic: str, shared_gateway: GatewayProcess) -> None:
     other = f"{topic}-other"
-    with Producer(other, gateway.url), Consumer(topic, gateway.url) as consumer:
+    with Producer(other, shared_gateway.url), Consumer(topic, shared_gateway.url) as consumer:
         with pytest.raises(ConsumerNotFoundError):
-            Consumer(other, gateway.url, id=consumer.id)
+            Consumer(other, shared_gateway.url, id=consumer.id)
         with pytest.raises(ConsumerNotFoundError):
-            Consumer(topic, gateway.url, id=2**40)
+            Consumer(topic, shared_gateway.url, id=2**40)
 
 
 def test_threads(address: str, topic: str) -> None:

@@ -5,27 +5,23 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
-from collections.abc import Iterator
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
 import penstock.client
-from tests.support.broker import BrokerProcess
-from tests.support.gateway import GatewayProcess
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from tests.support.gateway import GatewayProcess
 
 
 @pytest.fixture
-def addresses(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """What the default addresses stand for."""
-    folder = tmp_path / "broker"
-    folder.mkdir()
-    with BrokerProcess(folder) as broker, GatewayProcess(tmp_path, broker.bootstrap) as gateway:
-        yield {"127.0.0.1:9092": broker.bootstrap, "http://127.0.0.1:8080": gateway.url}
+def addresses(bootstrap: str, shared_gateway: GatewayProcess) -> dict[str, str]:
+    """What the default addresses stand for. No other test has the topics of the docstrings."""
+    return {"127.0.0.1:9092": bootstrap, "http://127.0.0.1:8080": shared_gateway.url}
 
 
 def modules() -> Iterator[ModuleType]:

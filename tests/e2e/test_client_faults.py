@@ -38,9 +38,20 @@ PATIENT_S = 60.0 * PATIENCE
 
 
 @pytest.fixture
-def gateway(broker: BrokerProcess, tmp_path: Path) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path, broker.bootstrap) as process:
+def mortal_gateway(bootstrap: str, tmp_path: Path) -> Iterator[GatewayProcess]:
+    """A gateway of this test alone, which may be killed; its broker is not."""
+    with GatewayProcess(tmp_path, bootstrap) as process:
         yield process
+
+
+@pytest.fixture(params=["kafka", "http"])
+def address(request: pytest.FixtureRequest, broker: BrokerProcess, tmp_path: Path) -> Iterator[str]:
+    """Of a broker of this test alone, or of a gateway in front of it."""
+    if request.param == "kafka":
+        yield broker.bootstrap
+        return
+    with GatewayProcess(tmp_path, broker.bootstrap) as gateway:
+        yield gateway.url
 
 
 @contextmanager
@@ -66,11 +77,7 @@ def working(work: Callable[[threading.Event], None]) -> Iterator[list[BaseExcept
         raise failures[0]
 
 
-@pytest.mark.parametrize("transport", ["kafka", "http"])
-def test_a_broker_that_is_killed_again_and_again(
-    transport: str, broker: BrokerProcess, gateway: GatewayProcess
-) -> None:
-    address = broker.bootstrap if transport == "kafka" else gateway.url
+def test_a_broker_that_is_killed_again_and_again(address: str, broker: BrokerProcess) -> None:
     sent: list[Delivered] = []
     got: list[str] = []
 
@@ -157,66 +164,69 @@ def restarted(gateway: GatewayProcess) -> Iterator[Callable[[], None]]:
         yield kill
 
 
-def test_a_gateway_killed_between_consume_and_answer(gateway: GatewayProcess) -> None:
-    with LosingProxy(gateway.port) as proxy:
+def test_a_gateway_killed_between_consume_and_answer(mortal_gateway: GatewayProcess, topic: str) -> None:
+    with LosingProxy(mortal_gateway.port) as proxy:
         with (
-            Producer(TOPIC, gateway.url, timeout_s=PATIENT_S) as producer,
-            Consumer(TOPIC, proxy.url, timeout_s=PATIENT_S) as consumer,
+            Producer(topic, mortal_gateway.url, timeout_s=PATIENT_S) as producer,
+            Consumer(topic, proxy.url, timeout_s=PATIENT_S) as consumer,
         ):
             for number in range(6):
-                producer.send(TOPIC, str(number))
-            assert consumer.get_next(TOPIC) == "0"
-            with restarted(gateway) as kill:
+                producer.send(topic, str(number))
+            assert consumer.get_next(topic) == "0"
+            with restarted(mortal_gateway) as kill:
                 proxy.lose_answer(then=kill)
-                assert consumer.get_next(TOPIC) == "1"
+                assert consumer.get_next(topic) == "1"
             proxy.lose_answer()
-            assert [consumer.get_next(TOPIC) for _ in range(4)] == ["2", "3", "4", "5"]
+            assert [consumer.get_next(topic) for _ in range(4)] == ["2", "3", "4", "5"]
             with pytest.raises(NoMessageError):
-                consumer.get_next(TOPIC)
+                consumer.get_next(topic)
             number = consumer.id
         assert proxy.lost == 2
-    with Consumer(TOPIC, gateway.url, id=number) as later:
-        assert later.size(TOPIC) == 0
+    with Consumer(topic, mortal_gateway.url, id=number) as later:
+        assert later.size(topic) == 0
 
 
-def test_a_gateway_killed_between_produce_and_answer(gateway: GatewayProcess) -> None:
-    with LosingProxy(gateway.port) as proxy, Producer(TOPIC, proxy.url, timeout_s=PATIENT_S) as producer:
-        producer.send(TOPIC, "0")
-        with restarted(gateway) as kill:
+def test_a_gateway_killed_between_produce_and_answer(mortal_gateway: GatewayProcess, topic: str) -> None:
+    with (
+        LosingProxy(mortal_gateway.port) as proxy,
+        Producer(topic, proxy.url, timeout_s=PATIENT_S) as producer,
+    ):
+        producer.send(topic, "0")
+        with restarted(mortal_gateway) as kill:
             proxy.lose_answer(then=kill)
-            assert producer.send(TOPIC, "1") == Delivered(TOPIC, 0, 1)
+            assert producer.send(topic, "1") == Delivered(topic, 0, 1)
         proxy.lose_answer()
-        assert producer.send(TOPIC, "2") == Delivered(TOPIC, 0, 2)
+        assert producer.send(topic, "2") == Delivered(topic, 0, 2)
         assert proxy.lost == 2
-    with Consumer(TOPIC, gateway.url) as consumer:
-        assert [consumer.get_next(TOPIC) for _ in range(3)] == ["0", "1", "2"]
-        assert not consumer.has_next(TOPIC)
+    with Consumer(topic, mortal_gateway.url) as consumer:
+        assert [consumer.get_next(topic) for _ in range(3)] == ["0", "1", "2"]
+        assert not consumer.has_next(topic)
 
 
-READER = f"""
+READER = """
 import sys
 from penstock import Consumer
 
-address, number = sys.argv[1:]
-consumer = Consumer({TOPIC!r}, address, id=int(number) if number else None)
+address, topic, number = sys.argv[1:]
+consumer = Consumer(topic, address, id=int(number) if number else None)
 print(consumer.id, flush=True)
 while sys.stdin.readline():
-    print(consumer.get_next({TOPIC!r}), flush=True)
+    print(consumer.get_next(topic), flush=True)
 """
 
 
 @pytest.mark.parametrize("transport", ["kafka", "http"])
 def test_a_reader_that_is_killed_is_gone_on_with(
-    transport: str, broker: BrokerProcess, gateway: GatewayProcess
+    transport: str, bootstrap: str, shared_gateway: GatewayProcess, topic: str
 ) -> None:
-    address = broker.bootstrap if transport == "kafka" else gateway.url
-    with Producer(TOPIC, address) as producer:
+    address = bootstrap if transport == "kafka" else shared_gateway.url
+    with Producer(topic, address) as producer:
         for count in range(9):
-            producer.send(TOPIC, str(count))
+            producer.send(topic, str(count))
     number, got = "", []
     for _ in range(3):
         with subprocess.Popen(
-            [sys.executable, "-c", READER, address, number],
+            [sys.executable, "-c", READER, address, topic, number],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(),

@@ -7,19 +7,19 @@ own pace, while the others go on. The names are the document's: send, has_next, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock import Consumer, NoMessageError, Producer
-from tests.support.broker import BrokerProcess
-from tests.support.gateway import GatewayProcess
 from tests.support.wait import PATIENCE
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
+
+    from tests.support.gateway import GatewayProcess
+
 
 TOPICS = ("T-1", "T-2", "T-3")
 PRODUCERS = {
@@ -35,27 +35,26 @@ SECONDS_MAX = 120.0
 
 
 @pytest.fixture(params=["http", "kafka"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    folder = tmp_path / "broker"
-    folder.mkdir()
-    with BrokerProcess(folder) as broker:
-        if request.param == "kafka":
-            yield broker.bootstrap
-        else:
-            with GatewayProcess(tmp_path, broker.bootstrap) as gateway:
-                yield gateway.url
+def address(request: pytest.FixtureRequest, bootstrap: str, shared_gateway: GatewayProcess) -> str:
+    return bootstrap if request.param == "kafka" else shared_gateway.url
 
 
-def produce(name: str, address: str) -> None:
-    with Producer(PRODUCERS[name], address) as producer:
+def named(prefix: str, topics: Iterable[str]) -> list[str]:
+    """The document's names, for one test."""
+    return [f"{prefix}-{topic}" for topic in topics]
+
+
+def produce(name: str, prefix: str, address: str) -> None:
+    with Producer(named(prefix, PRODUCERS[name]), address) as producer:
         for number in range(MESSAGES):
             for topic in producer.topics:
                 producer.send(topic, f"{name} {number}")
 
 
-def consume(name: str, address: str, produced: threading.Event) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {topic: [] for topic in CONSUMERS[name]}
-    with Consumer(CONSUMERS[name], address) as consumer:
+def consume(name: str, prefix: str, address: str, produced: threading.Event) -> dict[str, list[str]]:
+    topics = named(prefix, CONSUMERS[name])
+    found: dict[str, list[str]] = {topic: [] for topic in topics}
+    with Consumer(topics, address) as consumer:
         while True:
             all_there = produced.is_set()
             for topic in consumer.topics:
@@ -70,11 +69,11 @@ def consume(name: str, address: str, produced: threading.Event) -> dict[str, lis
     return found
 
 
-def test_part_c(address: str) -> None:
+def test_part_c(address: str, topic: str) -> None:
     produced = threading.Event()
     with ThreadPoolExecutor(len(PRODUCERS) + len(CONSUMERS)) as threads:
-        consumers = {name: threads.submit(consume, name, address, produced) for name in CONSUMERS}
-        producers = [threads.submit(produce, name, address) for name in PRODUCERS]
+        consumers = {name: threads.submit(consume, name, topic, address, produced) for name in CONSUMERS}
+        producers = [threads.submit(produce, name, topic, address) for name in PRODUCERS]
         try:
             for producer in producers:
                 producer.result(SECONDS_MAX * PATIENCE)
@@ -82,14 +81,15 @@ def test_part_c(address: str) -> None:
             produced.set()
         found = {name: consumer.result(SECONDS_MAX * PATIENCE) for name, consumer in consumers.items()}
 
-    logs = {topic: read_log(address, topic) for topic in TOPICS}
+    logs = {each: read_log(address, each) for each in named(topic, TOPICS)}
     for name, topics in found.items():
-        for topic, messages in topics.items():
-            assert messages == logs[topic], f"{name} and {topic}"
-    for topic, messages in logs.items():
+        for each, messages in topics.items():
+            assert messages == logs[each], f"{name} and {each}"
+    for each, messages in logs.items():
         for name, topics_of in PRODUCERS.items():
             mine = [message for message in messages if message.startswith(f"{name} ")]
-            assert mine == [f"{name} {number}" for number in range(MESSAGES) if topic in topics_of]
+            is_written = each in named(topic, topics_of)
+            assert mine == [f"{name} {number}" for number in range(MESSAGES) if is_written]
 
 
 def read_log(address: str, topic: str) -> list[str]:

@@ -13,7 +13,6 @@ from tests.support.gateway import GatewayProcess
 from tests.support.topics import create_topic, delete_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.support.broker import BrokerProcess
@@ -21,17 +20,8 @@ if TYPE_CHECKING:
 TOKEN = "let-me-look-please"
 
 
-@pytest.fixture(scope="module")
-def gateway(
-    shared_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[GatewayProcess]:
-    options = ("--admin-url", shared_broker.http)
-    with GatewayProcess(tmp_path_factory.mktemp("gateway"), shared_broker.bootstrap, *options) as process:
-        yield process
-
-
-def test_the_page_and_all_that_it_names(gateway: GatewayProcess) -> None:
-    page = gateway.get("/")
+def test_the_page_and_all_that_it_names(shared_gateway: GatewayProcess) -> None:
+    page = shared_gateway.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'self'" in page.headers["content-security-policy"]
     assert page.headers["x-content-type-options"] == "nosniff"
@@ -40,27 +30,27 @@ def test_the_page_and_all_that_it_names(gateway: GatewayProcess) -> None:
     named = re.findall(r'(?:src|href)="(/console/[^"]+)"', page.text)
     assert any(name.endswith(".js") for name in named)
     for name in named:
-        file = gateway.get(name)
+        file = shared_gateway.get(name)
         assert file.status_code == 200, name
         assert len(file.content) > 0
     assert "<script>" not in page.text, "its own policy forbids it"
     scripts = [name for name in named if "/assets/" in name]
-    assert all("immutable" in gateway.get(name).headers["cache-control"] for name in scripts)
-    assert all(gateway.get(name).headers["content-encoding"] == "gzip" for name in scripts)
+    assert all("immutable" in shared_gateway.get(name).headers["cache-control"] for name in scripts)
+    assert all(shared_gateway.get(name).headers["content-encoding"] == "gzip" for name in scripts)
 
 
 @pytest.mark.parametrize(
     "path",
     ["/console/../pages.py", "/console/%2e%2e/pages.py", "/console/..%2fpages.py", "/console//etc/passwd"],
 )
-def test_nothing_else_can_be_had(gateway: GatewayProcess, path: str) -> None:
-    answer = gateway.get(path)
+def test_nothing_else_can_be_had(shared_gateway: GatewayProcess, path: str) -> None:
+    answer = shared_gateway.get(path)
     assert answer.status_code == 404
     assert answer.json()["status"] == "failure"
 
 
-def test_what_the_console_asks_first(gateway: GatewayProcess, shared_broker: BrokerProcess) -> None:
-    told = gateway.get("/v1/console")
+def test_what_the_console_asks_first(shared_gateway: GatewayProcess, shared_broker: BrokerProcess) -> None:
+    told = shared_gateway.get("/v1/console")
     answer = told.json()
     assert answer.pop("cluster_id")
     assert answer == {"version": __version__, "local": True, "traffic": False, "auth": False}
@@ -71,7 +61,7 @@ def test_what_the_console_asks_first(gateway: GatewayProcess, shared_broker: Bro
     assert "secure" not in cookie
     create_topic(shared_broker.bootstrap, HEATMAP)
     try:
-        assert gateway.get("/v1/console").json()["traffic"] is True
+        assert shared_gateway.get("/v1/console").json()["traffic"] is True
     finally:
         delete_topic(shared_broker.bootstrap, HEATMAP)
 

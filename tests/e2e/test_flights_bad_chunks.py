@@ -12,10 +12,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import httpx
@@ -26,12 +24,17 @@ from penstock.flights.chunks import CHUNK_BYTES_MAX
 from penstock.flights.records import End, parse_upload
 from penstock.flights.topics import FILE_TOPICS, PARTITIONS
 from penstock.pipelines.flights.generate import generate
-from tests.support.broker import BrokerProcess
 from tests.support.commands import penstock
 from tests.support.flights_jobs import committed, uploads_of
-from tests.support.gateway import GatewayProcess
 from tests.support.processes import memory_bytes
 from tests.support.wait import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.support.broker import BrokerProcess
+    from tests.support.gateway import GatewayProcess
 
 JOBS = "/v1/flights/jobs"
 TWO_GB = 2 * 1024**3
@@ -43,19 +46,6 @@ STALLED = 160
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), "--storage", "memory", "--no-http") as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path_factory.mktemp("gateway"), broker.bootstrap) as process:
-        yield process
-        assert "Traceback" not in process.log
-
-
-@pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("table")
     generate(10_000, str(folder), seed=3)
@@ -63,8 +53,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def job(gateway: GatewayProcess) -> str:
-    return create(gateway)
+def job(file_gateway: GatewayProcess) -> str:
+    return create(file_gateway)
 
 
 def create(gateway: GatewayProcess) -> str:
@@ -118,7 +108,7 @@ def is_complete(broker: BrokerProcess, job: str, folder: Path) -> bool:
 
 
 def test_every_bad_chunk_is_refused_and_the_good_one_is_taken_afterwards(
-    gateway: GatewayProcess, broker: BrokerProcess, table: Path, job: str
+    file_gateway: GatewayProcess, file_broker: BrokerProcess, table: Path, job: str
 ) -> None:
     good = first_chunk(table)
     bad = {
@@ -131,16 +121,16 @@ def test_every_bad_chunk_is_refused_and_the_good_one_is_taken_afterwards(
         "more than once": b"legId," + good,
     }
     for words, body in bad.items():
-        refused(put(gateway, job, 0, body), 400, words)
-    refused(put(gateway, job, 0, b"x" * (CHUNK_BYTES_MAX + 1)), 413, str(CHUNK_BYTES_MAX))
-    assert refused(put(gateway, job, 1, good), 409, "0 is next")["next"] == 0
-    end = gateway.post(f"{JOBS}/{job}/itineraries/end", {"messages": 3})
+        refused(put(file_gateway, job, 0, body), 400, words)
+    refused(put(file_gateway, job, 0, b"x" * (CHUNK_BYTES_MAX + 1)), 413, str(CHUNK_BYTES_MAX))
+    assert refused(put(file_gateway, job, 1, good), 409, "0 is next")["next"] == 0
+    end = file_gateway.post(f"{JOBS}/{job}/itineraries/end", {"messages": 3})
     assert refused(end, 409, "3 messages of itineraries would be the end")["next"] == 0
-    refused(put(gateway, str(uuid4()), 0, good), 404, "no job")
-    assert put(gateway, job, 0, good).json() == {"next": 1}
-    assert gateway.post(f"{JOBS}/{job}/itineraries/end", {"messages": 1}).json() == {"next": 1}
-    assert refused(put(gateway, job, 1, good), 409, "itineraries ended after 1 messages")["next"] == 1
-    assert written(broker, job) == {"airports": [], "itineraries": [(0, good), 1]}
+    refused(put(file_gateway, str(uuid4()), 0, good), 404, "no job")
+    assert put(file_gateway, job, 0, good).json() == {"next": 1}
+    assert file_gateway.post(f"{JOBS}/{job}/itineraries/end", {"messages": 1}).json() == {"next": 1}
+    assert refused(put(file_gateway, job, 1, good), 409, "itineraries ended after 1 messages")["next"] == 1
+    assert written(file_broker, job) == {"airports": [], "itineraries": [(0, good), 1]}
 
 
 def ask_raw(gateway: GatewayProcess, job: str, headers: str, bodies: Callable[[], Iterator[bytes]]) -> str:
@@ -165,10 +155,10 @@ def ask_raw(gateway: GatewayProcess, job: str, headers: str, bodies: Callable[[]
 
 
 def test_a_line_of_two_gigabytes_costs_the_gateway_no_memory(
-    gateway: GatewayProcess, table: Path, job: str
+    file_gateway: GatewayProcess, table: Path, job: str
 ) -> None:
-    assert put(gateway, create(gateway), 0, first_chunk(table)).status_code == 200
-    before = memory_bytes(gateway.pid)
+    assert put(file_gateway, create(file_gateway), 0, first_chunk(table)).status_code == 200
+    before = memory_bytes(file_gateway.pid)
     block = b"x" * 65536
 
     def nothing() -> Iterator[bytes]:
@@ -183,11 +173,11 @@ def test_a_line_of_two_gigabytes_costs_the_gateway_no_memory(
         (f"content-length: {TWO_GB}", lambda: iter([block] * 64)),
         ("transfer-encoding: chunked", two_gigabytes),
     ):
-        answer = ask_raw(gateway, job, headers, bodies)
+        answer = ask_raw(file_gateway, job, headers, bodies)
         assert answer.startswith("HTTP/1.1 413 "), answer
         assert json.loads(answer.partition("\r\n\r\n")[2])["status"] == "failure"
-    assert memory_bytes(gateway.pid) - before < MEMORY_MAX
-    assert put(gateway, job, 0, first_chunk(table)).json() == {"next": 1}
+    assert memory_bytes(file_gateway.pid) - before < MEMORY_MAX
+    assert put(file_gateway, job, 0, first_chunk(table)).json() == {"next": 1}
 
 
 @pytest.mark.parametrize(
@@ -200,10 +190,10 @@ def test_a_line_of_two_gigabytes_costs_the_gateway_no_memory(
     ids=["nothing", "wrong columns", "binary"],
 )
 def test_a_file_that_is_none(
-    gateway: GatewayProcess, table: Path, tmp_path: Path, text: str, words: str
+    file_gateway: GatewayProcess, table: Path, tmp_path: Path, text: str, words: str
 ) -> None:
     (tmp_path / "itineraries.csv").write_text(text)
-    assert words in submit_complaint(gateway, tmp_path / "itineraries.csv", table)
+    assert words in submit_complaint(file_gateway, tmp_path / "itineraries.csv", table)
 
 
 def submit_complaint(gateway: GatewayProcess, itineraries: Path, table: Path, *options: str) -> str:
@@ -217,40 +207,44 @@ def submit_complaint(gateway: GatewayProcess, itineraries: Path, table: Path, *o
     return finished.err.splitlines()[-1]
 
 
-def test_a_file_with_a_line_of_two_gigabytes(gateway: GatewayProcess, table: Path, tmp_path: Path) -> None:
+def test_a_file_with_a_line_of_two_gigabytes(
+    file_gateway: GatewayProcess, table: Path, tmp_path: Path
+) -> None:
     """The disk has no such file: it is all hole."""
     long = tmp_path / "long.csv"
     long.write_bytes(first_chunk(table))
     lines = long.read_bytes().count(b"\n")
     os.truncate(long, long.stat().st_size + TWO_GB)
     began = time.monotonic()
-    assert f"line {lines + 1} is longer than" in submit_complaint(gateway, long, table)
+    assert f"line {lines + 1} is longer than" in submit_complaint(file_gateway, long, table)
     assert time.monotonic() - began < ANSWER_S_MAX * PATIENCE
     header = tmp_path / "header.csv"
     header.touch()
     os.truncate(header, TWO_GB)
-    assert "no ',' in the header line" in submit_complaint(gateway, header, table)
+    assert "no ',' in the header line" in submit_complaint(file_gateway, header, table)
 
 
 def test_a_file_that_is_not_the_one_of_the_job(
-    gateway: GatewayProcess, table: Path, tmp_path: Path, job: str
+    file_gateway: GatewayProcess, table: Path, tmp_path: Path, job: str
 ) -> None:
     other = tmp_path / "itineraries.csv"
     other.write_bytes(first_chunk(table))
-    assert put(gateway, job, 0, first_chunk(table)).status_code == 200
-    assert put(gateway, job, 1, first_chunk(table)).status_code == 200
-    complaint = submit_complaint(gateway, other, table, "--job", job)
+    assert put(file_gateway, job, 0, first_chunk(table)).status_code == 200
+    assert put(file_gateway, job, 1, first_chunk(table)).status_code == 200
+    complaint = submit_complaint(file_gateway, other, table, "--job", job)
     assert "not the same file" in complaint
 
 
-def test_a_good_client_among_bad_ones(gateway: GatewayProcess, broker: BrokerProcess, table: Path) -> None:
+def test_a_good_client_among_bad_ones(
+    file_gateway: GatewayProcess, file_broker: BrokerProcess, table: Path
+) -> None:
     """Clients that never end their chunks, clients that send rubbish all the time, and one that is good."""
-    bad, good = create(gateway), create(gateway)
+    bad, good = create(file_gateway), create(file_gateway)
     is_over = threading.Event()
     statuses: set[int] = set()
 
     def rubbish() -> None:
-        with GatewayClient(gateway) as client:
+        with GatewayClient(file_gateway) as client:
             while not is_over.is_set():
                 statuses.add(client.put(bad, 0, b"\0" * 1000 + b"\n"))
                 statuses.add(client.put(bad, 7, b"a,b\n"))
@@ -259,11 +253,11 @@ def test_a_good_client_among_bad_ones(gateway: GatewayProcess, broker: BrokerPro
     threads = [threading.Thread(target=rubbish) for _ in range(2)]
     with ExitStack() as stack:
         for _ in range(STALLED):
-            stack.enter_context(closing(stalled(gateway, bad)))
+            stack.enter_context(closing(stalled(file_gateway, bad)))
         for thread in threads:
             thread.start()
         try:
-            with FlightsClient(gateway.url, timeout_s=ANSWER_S_MAX * PATIENCE) as client:
+            with FlightsClient(file_gateway.url, timeout_s=ANSWER_S_MAX * PATIENCE) as client:
                 files = files_of(table)
                 client.upload(good, itineraries=str(files["itineraries"]), airports=str(files["airports"]))
         finally:
@@ -271,8 +265,8 @@ def test_a_good_client_among_bad_ones(gateway: GatewayProcess, broker: BrokerPro
             for thread in threads:
                 thread.join()
     assert statuses <= {400, 404, 409, 429}, statuses
-    assert is_complete(broker, good, table)
-    assert written(broker, bad) == {"airports": [], "itineraries": []}
+    assert is_complete(file_broker, good, table)
+    assert written(file_broker, bad) == {"airports": [], "itineraries": []}
 
 
 def stalled(gateway: GatewayProcess, job: str) -> socket.socket:

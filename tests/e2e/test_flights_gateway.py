@@ -29,7 +29,6 @@ from tests.support.gateway import GatewayProcess
 from tests.support.wait import PATIENCE, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 JOBS = "/v1/flights/jobs"
@@ -52,22 +51,9 @@ Q1_CSV = "legId,startingAirport,destinationAirport,totalFare,stopovers\n" + "".j
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), "--storage", "memory", "--no-http") as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path_factory.mktemp("gateway"), broker.bootstrap) as process:
-        yield process
-        assert "Traceback" not in process.log
-
-
-@pytest.fixture(scope="module")
-def service(broker: BrokerProcess, gateway: GatewayProcess) -> FakeFlights:
-    create(gateway)  # makes the topics
-    return FakeFlights(broker.bootstrap)
+def service(file_broker: BrokerProcess, file_gateway: GatewayProcess) -> FakeFlights:
+    create(file_gateway)  # makes the topics
+    return FakeFlights(file_broker.bootstrap)
 
 
 def create(gateway: GatewayProcess, **body: Any) -> str:
@@ -140,129 +126,129 @@ def refused(answer: httpx.Response, code: int, *words: str) -> dict[str, Any]:
 # Jobs
 
 
-def test_a_job_from_beginning_to_end(gateway: GatewayProcess) -> None:
-    before = metric(gateway, 'penstock_gateway_flights_chunks_total{file="itineraries"}')
-    job = create(gateway)
-    new = status(gateway, job)
+def test_a_job_from_beginning_to_end(file_gateway: GatewayProcess) -> None:
+    before = metric(file_gateway, 'penstock_gateway_flights_chunks_total{file="itineraries"}')
+    job = create(file_gateway)
+    new = status(file_gateway, job)
     assert (new["state"], new["files"]["airports"]["next"], new["queries"]["q1"]["state"]) == (
         "receiving", 0, "later",
     )  # fmt: skip
-    assert put(gateway, job, 0, AIRPORTS, "airports").json() == {"next": 1}
-    assert end(gateway, job, 1, "airports").json() == {"next": 1}
-    assert put(gateway, job, 0, ITINERARIES + ROW).json() == {"next": 1}
-    assert put(gateway, job, 1).json() == {"next": 2}
-    assert end(gateway, job, 2).json() == {"next": 2}
-    assert [each["next"] for each in status(gateway, job)["files"].values()] == [1, 2]
-    assert [each["messages"] for each in status(gateway, job)["files"].values()] == [1, 2]
-    written = records(gateway, "flights.itineraries", job)
+    assert put(file_gateway, job, 0, AIRPORTS, "airports").json() == {"next": 1}
+    assert end(file_gateway, job, 1, "airports").json() == {"next": 1}
+    assert put(file_gateway, job, 0, ITINERARIES + ROW).json() == {"next": 1}
+    assert put(file_gateway, job, 1).json() == {"next": 2}
+    assert end(file_gateway, job, 2).json() == {"next": 2}
+    assert [each["next"] for each in status(file_gateway, job)["files"].values()] == [1, 2]
+    assert [each["messages"] for each in status(file_gateway, job)["files"].values()] == [1, 2]
+    written = records(file_gateway, "flights.itineraries", job)
     assert [headers_of(each) for each in written] == [{"message": "0"}, {"message": "1"}, {"end": "2"}]
     assert [each["value"] for each in written] == [(ITINERARIES + ROW).decode(), ROW.decode(), None]
     assert len({each["partition"] for each in written}) == 1
-    requests = records(gateway, "flights.requests", job)
+    requests = records(file_gateway, "flights.requests", job)
     assert [json.loads(each["value"]) for each in requests] == [{"request": "create"}]
-    assert metric(gateway, 'penstock_gateway_flights_chunks_total{file="itineraries"}') == before + 2
+    assert metric(file_gateway, 'penstock_gateway_flights_chunks_total{file="itineraries"}') == before + 2
 
 
-def test_a_job_with_an_id_of_ones_own(gateway: GatewayProcess, service: FakeFlights) -> None:
+def test_a_job_with_an_id_of_ones_own(file_gateway: GatewayProcess, service: FakeFlights) -> None:
     job = str(uuid4())
-    assert create(gateway, job=job.upper()) == job
-    assert create(gateway, job=job) == job
-    assert len(records(gateway, "flights.requests", job)) == 1
+    assert create(file_gateway, job=job.upper()) == job
+    assert create(file_gateway, job=job) == job
+    assert len(records(file_gateway, "flights.requests", job)) == 1
     service.tell(told(job, state=State.FAILED, reason="a bad file"))
-    wait_status(gateway, job, state="failed", reason="a bad file")
-    assert refused(gateway.post(JOBS, {"job": job}), 409, "a bad file")["state"] == "failed"
+    wait_status(file_gateway, job, state="failed", reason="a bad file")
+    assert refused(file_gateway.post(JOBS, {"job": job}), 409, "a bad file")["state"] == "failed"
 
 
 @pytest.mark.parametrize("body", [{"job": "x"}, {"job": 7}, [], "text"])
-def test_what_is_no_id(gateway: GatewayProcess, body: Any) -> None:
-    refused(gateway.post(JOBS, body), 400)
+def test_what_is_no_id(file_gateway: GatewayProcess, body: Any) -> None:
+    refused(file_gateway.post(JOBS, body), 400)
 
 
-def test_jobs_are_listed_the_newest_first(gateway: GatewayProcess, service: FakeFlights) -> None:
-    first, second, deleted = create(gateway), create(gateway), create(gateway)
-    gateway.request("DELETE", f"{JOBS}/{deleted}")
-    listed = [each["job"] for each in gateway.get(JOBS).json()["jobs"]]
+def test_jobs_are_listed_the_newest_first(file_gateway: GatewayProcess, service: FakeFlights) -> None:
+    first, second, deleted = create(file_gateway), create(file_gateway), create(file_gateway)
+    file_gateway.request("DELETE", f"{JOBS}/{deleted}")
+    listed = [each["job"] for each in file_gateway.get(JOBS).json()["jobs"]]
     assert listed[:2] == [second, first]
     assert deleted not in listed
-    assert len(gateway.get(JOBS, params={"limit": 1}).json()["jobs"]) == 1
-    refused(gateway.get(JOBS, params={"limit": "x"}), 400)
+    assert len(file_gateway.get(JOBS, params={"limit": 1}).json()["jobs"]) == 1
+    refused(file_gateway.get(JOBS, params={"limit": "x"}), 400)
 
 
-def test_a_deleted_job(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job = create(gateway)
+def test_a_deleted_job(file_gateway: GatewayProcess, service: FakeFlights) -> None:
+    job = create(file_gateway)
     for _ in range(2):
-        answer = gateway.request("DELETE", f"{JOBS}/{job}")
+        answer = file_gateway.request("DELETE", f"{JOBS}/{job}")
         assert (answer.status_code, answer.json()) == (200, {"job": job, "state": "deleted"})
-    requests = records(gateway, "flights.requests", job)
+    requests = records(file_gateway, "flights.requests", job)
     assert [json.loads(each["value"])["request"] for each in requests] == ["create", "delete"]
     for answer in (
-        gateway.get(f"{JOBS}/{job}"),
-        gateway.get(f"{JOBS}/{job}/results/q1"),
-        put(gateway, job, 0, ITINERARIES),
-        end(gateway, job, 1),
+        file_gateway.get(f"{JOBS}/{job}"),
+        file_gateway.get(f"{JOBS}/{job}/results/q1"),
+        put(file_gateway, job, 0, ITINERARIES),
+        end(file_gateway, job, 1),
     ):
         assert refused(answer, 410)["state"] == "deleted"
-    refused(gateway.post(JOBS, {"job": job}), 409, "deleted")
+    refused(file_gateway.post(JOBS, {"job": job}), 409, "deleted")
     service.tell(told(job, state=State.DELETED))
-    refused(gateway.get(f"{JOBS}/{job}"), 410)
+    refused(file_gateway.get(f"{JOBS}/{job}"), 410)
     service.forget(job)
-    wait_until(lambda: gateway.get(f"{JOBS}/{job}").status_code == 404, "a job that is forgotten")
+    wait_until(lambda: file_gateway.get(f"{JOBS}/{job}").status_code == 404, "a job that is forgotten")
 
 
-def test_what_is_not_there(gateway: GatewayProcess) -> None:
+def test_what_is_not_there(file_gateway: GatewayProcess) -> None:
     job = str(uuid4())
     for answer in (
-        gateway.get(f"{JOBS}/{job}"),
-        gateway.get(f"{JOBS}/{job}/results/q1"),
-        gateway.request("DELETE", f"{JOBS}/{job}"),
-        put(gateway, job, 0, ITINERARIES),
-        end(gateway, job, 1),
+        file_gateway.get(f"{JOBS}/{job}"),
+        file_gateway.get(f"{JOBS}/{job}/results/q1"),
+        file_gateway.request("DELETE", f"{JOBS}/{job}"),
+        put(file_gateway, job, 0, ITINERARIES),
+        end(file_gateway, job, 1),
     ):
         refused(answer, 404, job)
-    job = create(gateway)
-    refused(put(gateway, job, 0, ITINERARIES, "hotels"), 404, "hotels", "airports")
-    refused(end(gateway, job, 1, "hotels"), 404, "hotels")
-    refused(gateway.get(f"{JOBS}/{job}/results/q5"), 404, "q5", "q4")
+    job = create(file_gateway)
+    refused(put(file_gateway, job, 0, ITINERARIES, "hotels"), 404, "hotels", "airports")
+    refused(end(file_gateway, job, 1, "hotels"), 404, "hotels")
+    refused(file_gateway.get(f"{JOBS}/{job}/results/q5"), 404, "q5", "q4")
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("DELETE", ""), ("GET", "/results/q1")])
-def test_a_path_without_a_uuid(gateway: GatewayProcess, method: str, path: str) -> None:
-    refused(gateway.request(method, f"{JOBS}/7{path}"), 400, "UUID")
-    refused(put(gateway, "7", 0), 400, "UUID")
-    refused(end(gateway, "7", 1), 400, "UUID")
+def test_a_path_without_a_uuid(file_gateway: GatewayProcess, method: str, path: str) -> None:
+    refused(file_gateway.request(method, f"{JOBS}/7{path}"), 400, "UUID")
+    refused(put(file_gateway, "7", 0), 400, "UUID")
+    refused(end(file_gateway, "7", 1), 400, "UUID")
 
 
 # Chunks
 
 
-def test_repeated_messages_gaps_and_ends(gateway: GatewayProcess) -> None:
-    gaps = metric(gateway, 'penstock_gateway_flights_refused_total{reason="gap"}')
-    job = create(gateway)
-    assert refused(put(gateway, job, 1), 409, "gap")["next"] == 0
-    assert refused(end(gateway, job, 1), 409)["next"] == 0
-    put(gateway, job, 0, ITINERARIES)
-    assert put(gateway, job, 0, ITINERARIES).json() == {"next": 1, "duplicate": True}
-    assert refused(put(gateway, job, 7), 409)["next"] == 1
-    put(gateway, job, 1)
-    assert refused(end(gateway, job, 1), 409)["next"] == 2
-    assert refused(end(gateway, job, 3), 409)["next"] == 2
-    assert end(gateway, job, 2).json() == {"next": 2}
-    assert end(gateway, job, 2).json() == {"next": 2, "duplicate": True}
-    assert refused(end(gateway, job, 3), 409, "2")["next"] == 2
-    assert refused(put(gateway, job, 2), 409, "ended after 2")["next"] == 2
-    assert put(gateway, job, 1).json() == {"next": 2, "duplicate": True}
-    assert len(records(gateway, "flights.itineraries", job)) == 3
-    assert metric(gateway, 'penstock_gateway_flights_refused_total{reason="gap"}') == gaps + 5
+def test_repeated_messages_gaps_and_ends(file_gateway: GatewayProcess) -> None:
+    gaps = metric(file_gateway, 'penstock_gateway_flights_refused_total{reason="gap"}')
+    job = create(file_gateway)
+    assert refused(put(file_gateway, job, 1), 409, "gap")["next"] == 0
+    assert refused(end(file_gateway, job, 1), 409)["next"] == 0
+    put(file_gateway, job, 0, ITINERARIES)
+    assert put(file_gateway, job, 0, ITINERARIES).json() == {"next": 1, "duplicate": True}
+    assert refused(put(file_gateway, job, 7), 409)["next"] == 1
+    put(file_gateway, job, 1)
+    assert refused(end(file_gateway, job, 1), 409)["next"] == 2
+    assert refused(end(file_gateway, job, 3), 409)["next"] == 2
+    assert end(file_gateway, job, 2).json() == {"next": 2}
+    assert end(file_gateway, job, 2).json() == {"next": 2, "duplicate": True}
+    assert refused(end(file_gateway, job, 3), 409, "2")["next"] == 2
+    assert refused(put(file_gateway, job, 2), 409, "ended after 2")["next"] == 2
+    assert put(file_gateway, job, 1).json() == {"next": 2, "duplicate": True}
+    assert len(records(file_gateway, "flights.itineraries", job)) == 3
+    assert metric(file_gateway, 'penstock_gateway_flights_refused_total{reason="gap"}') == gaps + 5
 
 
 @pytest.mark.parametrize("messages", [0, -1, 10**10, "2", None, True])
-def test_an_end_that_is_no_number(gateway: GatewayProcess, messages: Any) -> None:
-    refused(end(gateway, create(gateway), messages), 400, "messages")
+def test_an_end_that_is_no_number(file_gateway: GatewayProcess, messages: Any) -> None:
+    refused(end(file_gateway, create(file_gateway), messages), 400, "messages")
 
 
 @pytest.mark.parametrize("message", ["", "x", "-1", "1.5", str(10**9), "9" * 40])
-def test_a_message_that_is_no_number(gateway: GatewayProcess, message: str) -> None:
-    refused(put(gateway, create(gateway), message), 400, "message")
+def test_a_message_that_is_no_number(file_gateway: GatewayProcess, message: str) -> None:
+    refused(put(file_gateway, create(file_gateway), message), 400, "message")
 
 
 @pytest.mark.parametrize(
@@ -274,28 +260,28 @@ def test_a_message_that_is_no_number(gateway: GatewayProcess, message: str) -> N
         (ITINERARIES + b"\0\n", "NUL"),
     ],
 )
-def test_a_chunk_that_is_none(gateway: GatewayProcess, body: bytes, words: str) -> None:
-    job = create(gateway)
-    refused(put(gateway, job, 0, body), 400, words)
-    assert status(gateway, job)["files"]["itineraries"]["next"] == 0
+def test_a_chunk_that_is_none(file_gateway: GatewayProcess, body: bytes, words: str) -> None:
+    job = create(file_gateway)
+    refused(put(file_gateway, job, 0, body), 400, words)
+    assert status(file_gateway, job)["files"]["itineraries"]["next"] == 0
 
 
-def test_the_largest_chunk_and_one_that_is_larger(gateway: GatewayProcess) -> None:
-    job = create(gateway)
+def test_the_largest_chunk_and_one_that_is_larger(file_gateway: GatewayProcess) -> None:
+    job = create(file_gateway)
     largest = ITINERARIES.ljust(CHUNK_BYTES_MAX - 1, b"x") + b"\n"
-    assert put(gateway, job, 0, largest).json() == {"next": 1}
-    refused(put(gateway, job, 1, largest + b"\n"), 413, str(CHUNK_BYTES_MAX))
-    assert put(gateway, job, 1, b"still the same\n").json() == {"next": 2}
+    assert put(file_gateway, job, 0, largest).json() == {"next": 1}
+    refused(put(file_gateway, job, 1, largest + b"\n"), 413, str(CHUNK_BYTES_MAX))
+    assert put(file_gateway, job, 1, b"still the same\n").json() == {"next": 2}
 
 
-def test_a_chunk_of_two_gigabytes_is_not_read(gateway: GatewayProcess) -> None:
-    job = create(gateway)
-    head = f"PUT {JOBS}/{job}/itineraries?message=0 HTTP/1.1\r\nhost: 127.0.0.1:{gateway.port}\r\n"
-    with closing(socket.create_connection(("127.0.0.1", gateway.port), timeout=20 * PATIENCE)) as client:
+def test_a_chunk_of_two_gigabytes_is_not_read(file_gateway: GatewayProcess) -> None:
+    job = create(file_gateway)
+    head = f"PUT {JOBS}/{job}/itineraries?message=0 HTTP/1.1\r\nhost: 127.0.0.1:{file_gateway.port}\r\n"
+    with closing(socket.create_connection(("127.0.0.1", file_gateway.port), timeout=20 * PATIENCE)) as client:
         client.sendall(f"{head}content-length: {2**21}\r\n\r\n".encode())
         answer = read_all(client)
     assert answer.startswith(b"HTTP/1.1 413 ")
-    with closing(socket.create_connection(("127.0.0.1", gateway.port), timeout=20 * PATIENCE)) as client:
+    with closing(socket.create_connection(("127.0.0.1", file_gateway.port), timeout=20 * PATIENCE)) as client:
         client.sendall(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
         piece = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
         sent = 0
@@ -306,15 +292,15 @@ def test_a_chunk_of_two_gigabytes_is_not_read(gateway: GatewayProcess) -> None:
         except OSError:
             pass
         assert sent < 2**10
-    assert put(gateway, job, 0, ITINERARIES).json() == {"next": 1}
+    assert put(file_gateway, job, 0, ITINERARIES).json() == {"next": 1}
 
 
-def test_a_connection_goes_on_after_a_body_that_was_not_wanted(gateway: GatewayProcess) -> None:
+def test_a_connection_goes_on_after_a_body_that_was_not_wanted(file_gateway: GatewayProcess) -> None:
     """Repeated messages, gaps and what a job takes no more are answered before their bodies are read."""
-    job = create(gateway)
+    job = create(file_gateway)
     large = b"x" * (CHUNK_BYTES_MAX - 1) + b"\n"
-    put(gateway, job, 0, ITINERARIES)
-    with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20 * PATIENCE)) as client:
+    put(file_gateway, job, 0, ITINERARIES)
+    with closing(http.client.HTTPConnection("127.0.0.1", file_gateway.port, timeout=20 * PATIENCE)) as client:
         client.connect()
         address = client.sock.getsockname()
         for message, expected in ((1, 200), (0, 200), (1, 200), (9, 409), (2, 200)):
@@ -324,7 +310,7 @@ def test_a_connection_goes_on_after_a_body_that_was_not_wanted(gateway: GatewayP
             assert answer.status == expected
             assert client.sock is not None
             assert client.sock.getsockname() == address
-    assert status(gateway, job)["files"]["itineraries"]["next"] == 3
+    assert status(file_gateway, job)["files"]["itineraries"]["next"] == 3
 
 
 def read_all(client: socket.socket) -> bytes:
@@ -334,28 +320,28 @@ def read_all(client: socket.socket) -> bytes:
     return answer
 
 
-def test_a_client_that_goes_away_in_the_middle_of_a_chunk(gateway: GatewayProcess) -> None:
-    job = create(gateway)
-    head = f"PUT {JOBS}/{job}/itineraries?message=0 HTTP/1.1\r\nhost: 127.0.0.1:{gateway.port}\r\n"
-    with closing(socket.create_connection(("127.0.0.1", gateway.port))) as client:
+def test_a_client_that_goes_away_in_the_middle_of_a_chunk(file_gateway: GatewayProcess) -> None:
+    job = create(file_gateway)
+    head = f"PUT {JOBS}/{job}/itineraries?message=0 HTTP/1.1\r\nhost: 127.0.0.1:{file_gateway.port}\r\n"
+    with closing(socket.create_connection(("127.0.0.1", file_gateway.port))) as client:
         client.sendall(f"{head}content-length: 1000\r\n\r\n".encode() + ITINERARIES)
-    assert put(gateway, job, 0, ITINERARIES).json() == {"next": 1}
-    assert len(records(gateway, "flights.itineraries", job)) == 1
+    assert put(file_gateway, job, 0, ITINERARIES).json() == {"next": 1}
+    assert len(records(file_gateway, "flights.itineraries", job)) == 1
 
 
-def test_two_who_send_the_same_file_at_once(gateway: GatewayProcess) -> None:
-    job = create(gateway)
-    put(gateway, job, 0, ITINERARIES)
+def test_two_who_send_the_same_file_at_once(file_gateway: GatewayProcess) -> None:
+    job = create(file_gateway)
+    put(file_gateway, job, 0, ITINERARIES)
 
     def upload(_: int) -> None:
-        with httpx.Client(base_url=gateway.url, timeout=60, trust_env=False) as client:
+        with httpx.Client(base_url=file_gateway.url, timeout=60, trust_env=False) as client:
             for message in range(1, 50):
                 answer = client.put(f"{JOBS}/{job}/itineraries?message={message}", content=ROW)
                 assert answer.status_code == 200, answer.text
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(upload, range(4)))
-    numbers = [headers_of(each)["message"] for each in records(gateway, "flights.itineraries", job)]
+    numbers = [headers_of(each)["message"] for each in records(file_gateway, "flights.itineraries", job)]
     assert numbers == [str(number) for number in range(50)]
 
 
@@ -363,68 +349,68 @@ def test_two_who_send_the_same_file_at_once(gateway: GatewayProcess) -> None:
 
 
 def test_next_is_what_the_service_or_this_gateway_knows_whichever_is_more(
-    gateway: GatewayProcess, service: FakeFlights
+    file_gateway: GatewayProcess, service: FakeFlights
 ) -> None:
-    job = create(gateway)
-    put(gateway, job, 0, ITINERARIES)
-    put(gateway, job, 1)
+    job = create(file_gateway)
+    put(file_gateway, job, 0, ITINERARIES)
+    put(file_gateway, job, 1)
     behind = {
         "itineraries": FileProgress(next=1, received=1, bytes=len(ITINERARIES)),
         "airports": FileProgress(),
     }
     service.tell(told(job, files=behind))
-    known = wait_status(gateway, job, updated_ms=2)
+    known = wait_status(file_gateway, job, updated_ms=2)
     assert (known["files"]["itineraries"]["next"], known["files"]["itineraries"]["received"]) == (2, 1)
     assert "ledger" not in known
     ahead = {"itineraries": FileProgress(next=9, received=9, bytes=10_000), "airports": FileProgress()}
     service.tell(replace(told(job, files=ahead), updated_ms=3))
-    wait_status(gateway, job, updated_ms=3)
-    assert put(gateway, job, 5).json() == {"next": 9, "duplicate": True}
-    assert put(gateway, job, 9).json() == {"next": 10}
+    wait_status(file_gateway, job, updated_ms=3)
+    assert put(file_gateway, job, 5).json() == {"next": 9, "duplicate": True}
+    assert put(file_gateway, job, 9).json() == {"next": 10}
     complete = {"itineraries": FileProgress(10, 10, 10, 10_001), "airports": FileProgress(1, 1, 1, 5)}
     service.tell(replace(told(job, files=complete, state=State.COMPUTING), updated_ms=4))
-    wait_status(gateway, job, state="computing")
-    refused(put(gateway, job, 10), 409, "ended after 10")
-    assert end(gateway, job, 10).json()["duplicate"]
+    wait_status(file_gateway, job, state="computing")
+    refused(put(file_gateway, job, 10), 409, "ended after 10")
+    assert end(file_gateway, job, 10).json()["duplicate"]
 
 
-def test_a_failed_job_takes_nothing(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job = create(gateway)
+def test_a_failed_job_takes_nothing(file_gateway: GatewayProcess, service: FakeFlights) -> None:
+    job = create(file_gateway)
     service.tell(told(job, state=State.FAILED, reason="two headers"))
-    wait_status(gateway, job, state="failed")
-    for answer in (put(gateway, job, 0, ITINERARIES), end(gateway, job, 1)):
+    wait_status(file_gateway, job, state="failed")
+    for answer in (put(file_gateway, job, 0, ITINERARIES), end(file_gateway, job, 1)):
         assert refused(answer, 409, "two headers")["state"] == "failed"
 
 
-def test_what_is_not_committed_is_not_known(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job, other = create(gateway), create(gateway)
+def test_what_is_not_committed_is_not_known(file_gateway: GatewayProcess, service: FakeFlights) -> None:
+    job, other = create(file_gateway), create(file_gateway)
     service.begin(told(job, state=State.FAILED, reason="never said"))
-    assert status(gateway, job)["state"] == "receiving"
+    assert status(file_gateway, job)["state"] == "receiving"
     service.abort()
     service.tell(told(other, state=State.COMPUTING))
-    wait_status(gateway, other, state="computing")
-    assert status(gateway, job)["state"] == "receiving"
+    wait_status(file_gateway, other, state="computing")
+    assert status(file_gateway, job)["state"] == "receiving"
 
 
 # Results
 
 
-def test_results_that_are_complete(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job, other = create(gateway), create(gateway)
+def test_results_that_are_complete(file_gateway: GatewayProcess, service: FakeFlights) -> None:
+    job, other = create(file_gateway), create(file_gateway)
     service.tell(told(job, queries=partial(2)), rows={"q1": Q1[:1], "q2": [b"a1,SFO,LAX,1666"]})
     service.tell(told(other), rows={"q1": [b"x,AAA,BBB,1,C||D||E"]})
     ends = [ResultEnd("q1", 2), ResultEnd("q2", 1), ResultEnd("q3", 0), ResultEnd("q4", 1)]
     rows = {"q1": Q1[1:], "q4": [b"ATL,BOS,350.95223076923065,788.61"]}
     service.tell(told(job, state=State.COMPLETE), rows=rows, ends=ends)
     for follow in ("1", "0"):
-        answer = results(gateway, job, "q1", follow=follow)
+        answer = results(file_gateway, job, "q1", follow=follow)
         assert [json.loads(line) for line in answer.text.splitlines()] == Q1_OBJECTS
         assert answer.headers["content-type"] == "application/x-ndjson"
-        assert results(gateway, job, "q1", format="csv", follow=follow).text == Q1_CSV
-    assert json.loads(results(gateway, job, "q2").text)["totalTravelDistance"] == 1666
-    assert results(gateway, job, "q3").text == ""
-    assert results(gateway, job, "q3", format="csv").text.splitlines()[0].startswith("legId,")
-    assert json.loads(results(gateway, job, "q4").text) == {
+        assert results(file_gateway, job, "q1", format="csv", follow=follow).text == Q1_CSV
+    assert json.loads(results(file_gateway, job, "q2").text)["totalTravelDistance"] == 1666
+    assert results(file_gateway, job, "q3").text == ""
+    assert results(file_gateway, job, "q3", format="csv").text.splitlines()[0].startswith("legId,")
+    assert json.loads(results(file_gateway, job, "q4").text) == {
         "startingAirport": "ATL", "destinationAirport": "BOS", "avgFare": 350.95223076923065,
         "maxFare": 788.61,
     }  # fmt: skip
@@ -440,14 +426,14 @@ def partial(rows: int) -> dict[str, QueryProgress]:
     return {"q1": QueryProgress("partial", rows), **{q: QueryProgress() for q in ("q2", "q3", "q4")}}
 
 
-def test_results_as_they_come(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job = create(gateway)
-    assert results(gateway, job, "q1", follow="0").text == ""
+def test_results_as_they_come(file_gateway: GatewayProcess, service: FakeFlights) -> None:
+    job = create(file_gateway)
+    assert results(file_gateway, job, "q1", follow="0").text == ""
     seen: list[str] = []
 
     def follow() -> None:
         with httpx.stream(
-            "GET", f"{gateway.url}{JOBS}/{job}/results/q1", timeout=60, trust_env=False
+            "GET", f"{file_gateway.url}{JOBS}/{job}/results/q1", timeout=60, trust_env=False
         ) as answer:
             seen.extend(answer.iter_lines())
 
@@ -456,7 +442,7 @@ def test_results_as_they_come(gateway: GatewayProcess, service: FakeFlights) -> 
     service.tell(told(job), rows={"q1": Q1[:1]})
     wait_until(lambda: len(seen) == 1, "the first row")
     service.begin(told(job), rows={"q1": Q1[1:]})
-    assert [json.loads(line) for line in results(gateway, job, "q1", follow="0").text.splitlines()] == (
+    assert [json.loads(line) for line in results(file_gateway, job, "q1", follow="0").text.splitlines()] == (
         Q1_OBJECTS[:1]
     )
     service.commit()
@@ -468,57 +454,66 @@ def test_results_as_they_come(gateway: GatewayProcess, service: FakeFlights) -> 
     assert [json.loads(line) for line in seen] == Q1_OBJECTS
 
 
-def test_results_of_a_job_that_fails(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job = create(gateway)
+def test_results_of_a_job_that_fails(file_gateway: GatewayProcess, service: FakeFlights) -> None:
+    job = create(file_gateway)
     ends = [ResultEnd("q1", None, "row 7 is none")]
     service.tell(told(job, state=State.FAILED, reason="row 7 is none"), rows={"q1": Q1[:1]}, ends=ends)
-    wait_status(gateway, job, state="failed")
-    lines = results(gateway, job, "q1").text.splitlines()
+    wait_status(file_gateway, job, state="failed")
+    lines = results(file_gateway, job, "q1").text.splitlines()
     assert json.loads(lines[0]) == Q1_OBJECTS[0]
     assert json.loads(lines[1]) == {"status": "failure", "message": "row 7 is none"}
     with pytest.raises(httpx.RemoteProtocolError):
-        results(gateway, job, "q1", format="csv")
+        results(file_gateway, job, "q1", format="csv")
 
 
-def test_results_of_a_job_that_is_deleted_meanwhile(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job = create(gateway)
+def test_results_of_a_job_that_is_deleted_meanwhile(
+    file_gateway: GatewayProcess, service: FakeFlights
+) -> None:
+    job = create(file_gateway)
     with (
-        httpx.stream("GET", f"{gateway.url}{JOBS}/{job}/results/q1", timeout=60, trust_env=False) as answer,
+        httpx.stream(
+            "GET", f"{file_gateway.url}{JOBS}/{job}/results/q1", timeout=60, trust_env=False
+        ) as answer,
     ):
-        assert gateway.request("DELETE", f"{JOBS}/{job}").status_code == 200
+        assert file_gateway.request("DELETE", f"{JOBS}/{job}").status_code == 200
         assert json.loads(answer.read())["message"] == "the job was deleted"
 
 
-def test_rows_that_are_not_kept_any_more_are_missed(gateway: GatewayProcess, service: FakeFlights) -> None:
-    job = create(gateway)
+def test_rows_that_are_not_kept_any_more_are_missed(
+    file_gateway: GatewayProcess, service: FakeFlights
+) -> None:
+    job = create(file_gateway)
     complete = told(job, state=State.COMPLETE)
     service.tell(complete, rows={"q1": Q1[:1]}, ends=[ResultEnd("q1", 5)])
-    wait_status(gateway, job, state="complete")
-    assert "of 5 rows 1 are there" in json.loads(results(gateway, job, "q1").text.splitlines()[-1])["message"]
-    assert "not kept" in json.loads(results(gateway, job, "q2").text)["message"]
+    wait_status(file_gateway, job, state="complete")
+    assert (
+        "of 5 rows 1 are there"
+        in json.loads(results(file_gateway, job, "q1").text.splitlines()[-1])["message"]
+    )
+    assert "not kept" in json.loads(results(file_gateway, job, "q2").text)["message"]
 
 
-def test_questions_about_results_that_make_no_sense(gateway: GatewayProcess) -> None:
-    job = create(gateway)
-    refused(gateway.get(f"{JOBS}/{job}/results/q1", params={"format": "xml"}), 400, "ndjson, csv")
-    refused(gateway.get(f"{JOBS}/{job}/results/q1", params={"follow": "2"}), 400, "follow")
+def test_questions_about_results_that_make_no_sense(file_gateway: GatewayProcess) -> None:
+    job = create(file_gateway)
+    refused(file_gateway.get(f"{JOBS}/{job}/results/q1", params={"format": "xml"}), 400, "ndjson, csv")
+    refused(file_gateway.get(f"{JOBS}/{job}/results/q1", params={"follow": "2"}), 400, "follow")
 
 
-def test_a_reader_that_goes_away_leaves_nothing(gateway: GatewayProcess) -> None:
-    job = create(gateway)
-    with httpx.stream("GET", f"{gateway.url}{JOBS}/{job}/results/q1", timeout=60, trust_env=False):
-        wait_until(lambda: metric(gateway, 'penstock_gateway_streams{kind="flights"}') == 1, "a stream")
-    wait_until(lambda: metric(gateway, 'penstock_gateway_streams{kind="flights"}') == 0, "no stream")
+def test_a_reader_that_goes_away_leaves_nothing(file_gateway: GatewayProcess) -> None:
+    job = create(file_gateway)
+    with httpx.stream("GET", f"{file_gateway.url}{JOBS}/{job}/results/q1", timeout=60, trust_env=False):
+        wait_until(lambda: metric(file_gateway, 'penstock_gateway_streams{kind="flights"}') == 1, "a stream")
+    wait_until(lambda: metric(file_gateway, 'penstock_gateway_streams{kind="flights"}') == 0, "no stream")
 
 
 # Quotas, and who sends too fast
 
 
 def test_quotas_of_the_service(
-    broker: BrokerProcess, service: FakeFlights, gateway: GatewayProcess, tmp_path: Path
+    file_broker: BrokerProcess, service: FakeFlights, file_gateway: GatewayProcess, tmp_path: Path
 ) -> None:
     limits = ("--limit", "flights_job_behind_bytes_max=400", "--limit", "flights_behind_bytes_max=700")
-    with GatewayProcess(tmp_path, broker.bootstrap, *limits) as small:
+    with GatewayProcess(tmp_path, file_broker.bootstrap, *limits) as small:
         job, second, third = create(small), create(small), create(small)
         body = ITINERARIES + b"x" * (299 - len(ITINERARIES)) + b"\n"
         assert put(small, job, 0, body).status_code == 200
@@ -548,13 +543,13 @@ def test_quotas_of_the_service(
 
 
 def test_a_gateway_that_has_forgotten_what_it_wrote(
-    broker: BrokerProcess, service: FakeFlights, gateway: GatewayProcess, tmp_path: Path
+    file_broker: BrokerProcess, service: FakeFlights, file_gateway: GatewayProcess, tmp_path: Path
 ) -> None:
-    with GatewayProcess(tmp_path, broker.bootstrap) as second:
-        job = create(gateway)
+    with GatewayProcess(tmp_path, file_broker.bootstrap) as second:
+        job = create(file_gateway)
         assert put(second, job, 0, ITINERARIES).json() == {"next": 1}  # that is known of on both
         assert put(second, job, 1).json() == {"next": 2}
-        assert refused(put(gateway, job, 2), 409)["next"] == 0
+        assert refused(put(file_gateway, job, 2), 409)["next"] == 0
         second.restart(clean=False)
         assert refused(put(second, job, 2), 409)["next"] == 0
         files = {"itineraries": FileProgress(1, 1, None, len(ITINERARIES)), "airports": FileProgress()}
@@ -586,12 +581,12 @@ def test_brokers_that_are_away(tmp_path: Path) -> None:
 
 
 def test_heartbeats_in_the_state_of_the_cluster(
-    broker: BrokerProcess, gateway: GatewayProcess, service: FakeFlights
+    file_broker: BrokerProcess, file_gateway: GatewayProcess, service: FakeFlights
 ) -> None:
     service.beat(state="starting", pid=4242, host="elsewhere")
 
     def node() -> dict[str, Any]:
-        told = gateway.get("/v1/cluster").json()
+        told = file_gateway.get("/v1/cluster").json()
         return next((each for each in told.get("nodes", []) if each["id"] == "flights"), {})
 
     found = wait_until(lambda: node() if node().get("pid") == 4242 else None, "a node by its heartbeat")
@@ -601,53 +596,55 @@ def test_heartbeats_in_the_state_of_the_cluster(
         "id": "flights", "pid": 4242, "state": "starting", "roles": ["flights"], "host": "elsewhere",
         "heartbeat_ms": 0,
     }  # fmt: skip
-    assert gateway.get(JOBS).json()["service"] == "starting"
-    refused(gateway.post("/v1/cluster/kill", {"target": "flights", "signal": "CONT"}), 503, "elsewhere")
+    assert file_gateway.get(JOBS).json()["service"] == "starting"
+    refused(file_gateway.post("/v1/cluster/kill", {"target": "flights", "signal": "CONT"}), 503, "elsewhere")
     wait_until(lambda: node()["state"] == "late", "a heartbeat that is late")
     service.beat()
     wait_until(lambda: node()["state"] == "running", "another heartbeat")
 
 
 def test_a_service_that_went_long_ago_is_down(
-    broker: BrokerProcess, service: FakeFlights, tmp_path: Path
+    file_broker: BrokerProcess, service: FakeFlights, tmp_path: Path
 ) -> None:
     service.beat(age_s=60)
-    with GatewayProcess(tmp_path, broker.bootstrap) as second:
+    with GatewayProcess(tmp_path, file_broker.bootstrap) as second:
         (node,) = second.get("/v1/cluster").json()["nodes"]
         assert node["state"] == "down"
 
 
 @pytest.mark.parametrize("by_command", [False, True], ids=["by request", "by command"])
 def test_a_service_on_this_machine_can_be_killed(
-    gateway: GatewayProcess, service: FakeFlights, by_command: bool
+    file_gateway: GatewayProcess, service: FakeFlights, by_command: bool
 ) -> None:
     script = "import signal; signal.pause()"
     with subprocess.Popen([sys.executable, "-c", script, "penstock", "flights"]) as process:
         try:
             service.beat(pid=process.pid)
-            wait_until(lambda: node_pid(gateway) == process.pid, "its heartbeat")
+            wait_until(lambda: node_pid(file_gateway) == process.pid, "its heartbeat")
             if by_command:
-                done = penstock("cluster", "kill", "flights", "--http", gateway.url)
+                done = penstock("cluster", "kill", "flights", "--http", file_gateway.url)
                 assert done.out == f"sent SIGKILL to the Flights service, process {process.pid}\n"
             else:
-                answer = gateway.post("/v1/cluster/kill", {"target": "flights"})
+                answer = file_gateway.post("/v1/cluster/kill", {"target": "flights"})
                 assert answer.status_code == 200, answer.text
             assert process.wait(20 * PATIENCE) == -signal.SIGKILL
         finally:
             process.kill()
-    again = gateway.post("/v1/cluster/kill", {"target": "flights"})
+    again = file_gateway.post("/v1/cluster/kill", {"target": "flights"})
     refused(again, 409)
 
 
-def test_a_pid_that_is_somebody_else_s_now(gateway: GatewayProcess, service: FakeFlights) -> None:
+def test_a_pid_that_is_somebody_else_s_now(file_gateway: GatewayProcess, service: FakeFlights) -> None:
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as process:
         try:
             service.beat(pid=process.pid)
-            wait_until(lambda: node_pid(gateway) == process.pid, "its heartbeat")
+            wait_until(lambda: node_pid(file_gateway) == process.pid, "its heartbeat")
             refused(
-                gateway.post("/v1/cluster/kill", {"target": "flights"}), 409, "is not the Flights service"
+                file_gateway.post("/v1/cluster/kill", {"target": "flights"}),
+                409,
+                "is not the Flights service",
             )
-            done = penstock("cluster", "kill", "flights", "--http", gateway.url)
+            done = penstock("cluster", "kill", "flights", "--http", file_gateway.url)
             assert "is not the Flights service" in done.complaint
             assert process.poll() is None
         finally:
@@ -662,11 +659,11 @@ def node_pid(gateway: GatewayProcess) -> int | None:
 # Tokens
 
 
-def test_who_may_do_what(broker: BrokerProcess, service: FakeFlights, tmp_path: Path) -> None:
+def test_who_may_do_what(file_broker: BrokerProcess, service: FakeFlights, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(f"read {'r' * 16}\nwrite {'w' * 16}\n")
     reading, writing = ({"authorization": f"Bearer {letter * 16}"} for letter in "rw")
-    with GatewayProcess(tmp_path, broker.bootstrap, "--http-token-file", str(tokens)) as guarded:
+    with GatewayProcess(tmp_path, file_broker.bootstrap, "--http-token-file", str(tokens)) as guarded:
         assert guarded.post(JOBS, {}).status_code == 401
         assert guarded.post(JOBS, {}, headers=reading).status_code == 403
         job = guarded.post(JOBS, {}, headers=writing).json()["job"]

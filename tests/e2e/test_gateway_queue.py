@@ -17,7 +17,6 @@ from tests.support.queue_load import run_load
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     import httpx
@@ -26,14 +25,6 @@ SECONDS = float(os.environ.get("PENSTOCK_QUEUE_SECONDS", "8"))
 KILLS = max(2, min(5, round(SECONDS / 12)))
 TOPICS = 8
 CLIENTS = 32
-
-
-@pytest.fixture(scope="module")
-def gateway(
-    shared_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[GatewayProcess]:
-    with GatewayProcess(tmp_path_factory.mktemp("gateway"), shared_broker.bootstrap) as process:
-        yield process
 
 
 def register(gateway: GatewayProcess, kind: str, topic: str) -> int:
@@ -74,13 +65,13 @@ def assert_failure(answer: httpx.Response, status: int, words: str = "") -> None
     assert "Traceback" not in answer.text
 
 
-def test_topics_are_created_once_and_listed(gateway: GatewayProcess, topic: str) -> None:
-    created = gateway.post("/topics", {"topic_name": topic})
+def test_topics_are_created_once_and_listed(shared_gateway: GatewayProcess, topic: str) -> None:
+    created = shared_gateway.post("/topics", {"topic_name": topic})
     assert created.status_code == 201
     assert created.json().keys() == {"status", "message"}
     assert created.json()["status"] == "success"
-    assert_failure(gateway.post("/topics", {"topic_name": topic}), 409, topic)
-    listed = gateway.get("/topics")
+    assert_failure(shared_gateway.post("/topics", {"topic_name": topic}), 409, topic)
+    listed = shared_gateway.get("/topics")
     assert listed.status_code == 200
     assert listed.json()["status"] == "success"
     assert topic in listed.json()["topics"]
@@ -91,151 +82,174 @@ def test_topics_are_created_once_and_listed(gateway: GatewayProcess, topic: str)
     "body",
     [{}, {"topic_name": 7}, {"topic_name": ""}, {"topic_name": "a b"}, {"topic_name": "__x"}, [], "a", None],
 )
-def test_bad_topics_are_refused(gateway: GatewayProcess, body: Any) -> None:
-    assert_failure(gateway.post("/topics", body), 400)
+def test_bad_topics_are_refused(shared_gateway: GatewayProcess, body: Any) -> None:
+    assert_failure(shared_gateway.post("/topics", body), 400)
 
 
-def test_messages_come_in_order_and_once(gateway: GatewayProcess, topic: str) -> None:
-    producer, consumer = register(gateway, "producer", topic), register(gateway, "consumer", topic)
+def test_messages_come_in_order_and_once(shared_gateway: GatewayProcess, topic: str) -> None:
+    producer, consumer = (
+        register(shared_gateway, "producer", topic),
+        register(shared_gateway, "consumer", topic),
+    )
     assert producer != consumer
     messages = ["one", "", "drei ❤", '"quoted"\n']
     for offset, message in enumerate(messages):
-        answer = produce(gateway, topic, producer, message)
+        answer = produce(shared_gateway, topic, producer, message)
         assert answer == {"status": "success", "partition": 0, "offset": offset}
-    assert size(gateway, topic, consumer) == 4
+    assert size(shared_gateway, topic, consumer) == 4
     for offset, message in enumerate(messages):
-        answer = consume(gateway, topic, consumer)
+        answer = consume(shared_gateway, topic, consumer)
         assert answer == {"status": "success", "message": message, "offset": offset}
-        assert size(gateway, topic, consumer) == 3 - offset
-    assert consume(gateway, topic, consumer) is None
-    late = register(gateway, "consumer", topic)
-    assert size(gateway, topic, late) == 4
-    assert consume(gateway, topic, late) == {"status": "success", "message": "one", "offset": 0}
+        assert size(shared_gateway, topic, consumer) == 3 - offset
+    assert consume(shared_gateway, topic, consumer) is None
+    late = register(shared_gateway, "consumer", topic)
+    assert size(shared_gateway, topic, late) == 4
+    assert consume(shared_gateway, topic, late) == {"status": "success", "message": "one", "offset": 0}
 
 
-def test_parameters_of_get_may_come_as_a_body(gateway: GatewayProcess, topic: str) -> None:
-    producer, consumer = register(gateway, "producer", topic), register(gateway, "consumer", topic)
-    produce(gateway, topic, producer, "m")
+def test_parameters_of_get_may_come_as_a_body(shared_gateway: GatewayProcess, topic: str) -> None:
+    producer, consumer = (
+        register(shared_gateway, "producer", topic),
+        register(shared_gateway, "consumer", topic),
+    )
+    produce(shared_gateway, topic, producer, "m")
     body = {"topic": topic, "consumer_id": consumer}
-    answer = gateway.request("GET", "/size", json=body)
+    answer = shared_gateway.request("GET", "/size", json=body)
     assert answer.json() == {"status": "success", "size": 1}
-    answer = gateway.request("GET", "/consumer/consume", json=body)
+    answer = shared_gateway.request("GET", "/consumer/consume", json=body)
     assert answer.json() == {"status": "success", "message": "m", "offset": 0}
 
 
-def test_ids_are_for_one_topic_and_one_kind(gateway: GatewayProcess, topic: str) -> None:
-    producer, consumer = register(gateway, "producer", topic), register(gateway, "consumer", topic)
+def test_ids_are_for_one_topic_and_one_kind(shared_gateway: GatewayProcess, topic: str) -> None:
+    producer, consumer = (
+        register(shared_gateway, "producer", topic),
+        register(shared_gateway, "consumer", topic),
+    )
     other = f"{topic}-other"
-    register(gateway, "producer", other)
+    register(shared_gateway, "producer", other)
 
     def produced(producer_id: Any, name: str = topic) -> httpx.Response:
-        return gateway.post("/producer/produce", {"topic": name, "producer_id": producer_id, "message": "m"})
+        return shared_gateway.post(
+            "/producer/produce", {"topic": name, "producer_id": producer_id, "message": "m"}
+        )
 
     def consumed(consumer_id: Any, name: str = topic) -> httpx.Response:
-        return gateway.get("/consumer/consume", params={"topic": name, "consumer_id": consumer_id})
+        return shared_gateway.get("/consumer/consume", params={"topic": name, "consumer_id": consumer_id})
 
     assert_failure(produced(producer, other), 403, other)
     assert_failure(produced(consumer), 404)
     assert_failure(produced(10**9), 404)
     assert_failure(consumed(consumer, other), 403, other)
     assert_failure(consumed(producer), 404)
-    assert_failure(gateway.get("/size", params={"topic": topic, "consumer_id": 10**9}), 404)
+    assert_failure(shared_gateway.get("/size", params={"topic": topic, "consumer_id": 10**9}), 404)
     for wrong in (0, -1, "7", 1.5, True, None, 2**70):
         assert_failure(produced(wrong), 400, "producer_id")
     for wrong in (0, -1, "x", "1.5", 2**70):
         assert_failure(consumed(wrong), 400, "consumer_id")
-    assert_failure(gateway.post("/producer/produce", {"producer_id": producer, "message": "m"}), 400, "topic")
+    assert_failure(
+        shared_gateway.post("/producer/produce", {"producer_id": producer, "message": "m"}), 400, "topic"
+    )
     for wrong in (7, None, ["m"]):
         body = {"topic": topic, "producer_id": producer, "message": wrong}
-        assert_failure(gateway.post("/producer/produce", body), 400, "message")
+        assert_failure(shared_gateway.post("/producer/produce", body), 400, "message")
     for wrong in ("", "x" * 129, 7):
         body = {"topic": topic, "producer_id": producer, "message": "m", "request_id": wrong}
-        assert_failure(gateway.post("/producer/produce", body), 400, "request_id")
+        assert_failure(shared_gateway.post("/producer/produce", body), 400, "request_id")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b'{"topic": "\\ud800"}', b"[" * 10_000, b"null"])
-def test_bodies_that_are_no_json_objects(gateway: GatewayProcess, body: bytes) -> None:
+def test_bodies_that_are_no_json_objects(shared_gateway: GatewayProcess, body: bytes) -> None:
     for path in ("/topics", "/producer/register", "/consumer/register", "/producer/produce"):
-        assert_failure(gateway.request("POST", path, content=body), 400)
+        assert_failure(shared_gateway.request("POST", path, content=body), 400)
 
 
-def test_what_is_not_there(gateway: GatewayProcess) -> None:
-    assert_failure(gateway.get("/nowhere"), 404)
-    assert_failure(gateway.post("/consumer/consume", {}), 405)
+def test_what_is_not_there(shared_gateway: GatewayProcess) -> None:
+    assert_failure(shared_gateway.get("/nowhere"), 404)
+    assert_failure(shared_gateway.post("/consumer/consume", {}), 405)
 
 
-def test_a_repeated_request_id_gets_the_same_answer(gateway: GatewayProcess, topic: str) -> None:
-    producer, consumer = register(gateway, "producer", topic), register(gateway, "consumer", topic)
-    first = produce(gateway, topic, producer, "a", request_id="p1")
-    assert produce(gateway, topic, producer, "a", request_id="p1") == first
-    assert produce(gateway, topic, producer, "b", request_id="p2")["offset"] == first["offset"] + 1
-    got = consume(gateway, topic, consumer, request_id="c1")
+def test_a_repeated_request_id_gets_the_same_answer(shared_gateway: GatewayProcess, topic: str) -> None:
+    producer, consumer = (
+        register(shared_gateway, "producer", topic),
+        register(shared_gateway, "consumer", topic),
+    )
+    first = produce(shared_gateway, topic, producer, "a", request_id="p1")
+    assert produce(shared_gateway, topic, producer, "a", request_id="p1") == first
+    assert produce(shared_gateway, topic, producer, "b", request_id="p2")["offset"] == first["offset"] + 1
+    got = consume(shared_gateway, topic, consumer, request_id="c1")
     assert got is not None
-    assert consume(gateway, topic, consumer, request_id="c1") == got
-    assert size(gateway, topic, consumer) == 1
-    second = consume(gateway, topic, consumer, request_id="c2")
+    assert consume(shared_gateway, topic, consumer, request_id="c1") == got
+    assert size(shared_gateway, topic, consumer) == 1
+    second = consume(shared_gateway, topic, consumer, request_id="c2")
     assert second is not None
     assert (got["message"], second["message"]) == ("a", "b")
     # Another producer's request of the same name is another request.
-    other = register(gateway, "producer", topic)
-    assert produce(gateway, topic, other, "c", request_id="p1")["offset"] == 2
+    other = register(shared_gateway, "producer", topic)
+    assert produce(shared_gateway, topic, other, "c", request_id="p1")["offset"] == 2
 
 
-def test_messages_of_other_clients(gateway: GatewayProcess, shared_broker: BrokerProcess, topic: str) -> None:
-    consumer = register(gateway, "consumer", topic)
+def test_messages_of_other_clients(
+    shared_gateway: GatewayProcess, shared_broker: BrokerProcess, topic: str
+) -> None:
+    consumer = register(shared_gateway, "consumer", topic)
     kafka = Producer({"bootstrap.servers": shared_broker.bootstrap})
     for value in (b"text", b"\xff\x00", None):
         kafka.produce(topic, value, key=b"k")
     assert kafka.flush(20) == 0
-    assert consume(gateway, topic, consumer) == {"status": "success", "message": "text", "offset": 0}
+    assert consume(shared_gateway, topic, consumer) == {"status": "success", "message": "text", "offset": 0}
     binary = {"status": "success", "message": "/wA=", "offset": 1, "encoding": "base64"}
-    assert consume(gateway, topic, consumer) == binary
-    assert consume(gateway, topic, consumer) == {"status": "success", "message": None, "offset": 2}
+    assert consume(shared_gateway, topic, consumer) == binary
+    assert consume(shared_gateway, topic, consumer) == {"status": "success", "message": None, "offset": 2}
 
 
-def test_partitions_take_turns(gateway: GatewayProcess, shared_broker: BrokerProcess, topic: str) -> None:
+def test_partitions_take_turns(
+    shared_gateway: GatewayProcess, shared_broker: BrokerProcess, topic: str
+) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap})
     admin.create_topics([NewTopic(topic, 3)])[topic].result(20)
-    producers = [register(gateway, "producer", topic) for _ in range(3)]
+    producers = [register(shared_gateway, "producer", topic) for _ in range(3)]
     for i in range(4):
         for producer in producers:
-            produce(gateway, topic, producer, f"{producer}-{i}")
-    consumer = register(gateway, "consumer", topic)
-    assert size(gateway, topic, consumer) == 12
-    got = [consume(gateway, topic, consumer) for _ in range(12)]
+            produce(shared_gateway, topic, producer, f"{producer}-{i}")
+    consumer = register(shared_gateway, "consumer", topic)
+    assert size(shared_gateway, topic, consumer) == 12
+    got = [consume(shared_gateway, topic, consumer) for _ in range(12)]
     messages = [answer["message"] for answer in got if answer is not None]
     assert len(messages) == 12
     for producer in producers:
         mine = [message for message in messages if message.startswith(f"{producer}-")]
         assert mine == [f"{producer}-{i}" for i in range(4)]
     assert {message.split("-")[0] for message in messages[:3]} == {str(producer) for producer in producers}
-    assert consume(gateway, topic, consumer) is None
+    assert consume(shared_gateway, topic, consumer) is None
 
 
 def test_a_topic_that_was_deleted_and_created_again(
-    gateway: GatewayProcess, shared_broker: BrokerProcess, topic: str
+    shared_gateway: GatewayProcess, shared_broker: BrokerProcess, topic: str
 ) -> None:
     from confluent_kafka.admin import AdminClient
 
-    producer, consumer = register(gateway, "producer", topic), register(gateway, "consumer", topic)
+    producer, consumer = (
+        register(shared_gateway, "producer", topic),
+        register(shared_gateway, "consumer", topic),
+    )
     for i in range(3):
-        produce(gateway, topic, producer, f"old {i}")
-    assert consume(gateway, topic, consumer) is not None
+        produce(shared_gateway, topic, producer, f"old {i}")
+    assert consume(shared_gateway, topic, consumer) is not None
     admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap})
     admin.delete_topics([topic])[topic].result(20)
     parameters = {"topic": topic, "consumer_id": consumer}
 
     def status() -> int:
-        return gateway.get("/consumer/consume", params=parameters).status_code
+        return shared_gateway.get("/consumer/consume", params=parameters).status_code
 
     wait_until(lambda: status() == 404, "404 for a deleted topic")
-    register(gateway, "producer", topic)
+    register(shared_gateway, "producer", topic)
     for i in range(3):
-        produce(gateway, topic, producer, f"new {i}")
-    assert size(gateway, topic, consumer) == 3
-    assert [(consume(gateway, topic, consumer) or {}).get("message") for _ in range(4)] == [
+        produce(shared_gateway, topic, producer, f"new {i}")
+    assert size(shared_gateway, topic, consumer) == 3
+    assert [(consume(shared_gateway, topic, consumer) or {}).get("message") for _ in range(4)] == [
         "new 0",
         "new 1",
         "new 2",
@@ -323,13 +337,13 @@ def log_start(broker: BrokerProcess, partition: int) -> int:
 
 
 def test_two_gateways_never_hand_out_one_message_twice(
-    gateway: GatewayProcess, shared_broker: BrokerProcess, tmp_path: Path, topic: str
+    shared_gateway: GatewayProcess, shared_broker: BrokerProcess, tmp_path: Path, topic: str
 ) -> None:
     count = 150
     with GatewayProcess(tmp_path, shared_broker.bootstrap) as other:
-        producer, consumer = register(gateway, "producer", topic), register(other, "consumer", topic)
+        producer, consumer = register(shared_gateway, "producer", topic), register(other, "consumer", topic)
         for i in range(count):
-            produce(gateway, topic, producer, str(i))
+            produce(shared_gateway, topic, producer, str(i))
 
         def drain(which: GatewayProcess) -> list[str]:
             got = []
@@ -338,39 +352,41 @@ def test_two_gateways_never_hand_out_one_message_twice(
             return got
 
         with ThreadPoolExecutor(4) as threads:
-            drained = list(threads.map(drain, [gateway, other, gateway, other]))
+            drained = list(threads.map(drain, [shared_gateway, other, shared_gateway, other]))
         assert sorted(itertools.chain(*drained), key=int) == [str(i) for i in range(count)]
         assert all(got == sorted(got, key=int) for got in drained)
-        assert size(other, topic, consumer) == size(gateway, topic, consumer) == 0
+        assert size(other, topic, consumer) == size(shared_gateway, topic, consumer) == 0
 
 
 def test_two_gateways_with_one_request_id_give_the_same_message(
-    gateway: GatewayProcess, shared_broker: BrokerProcess, tmp_path: Path, topic: str
+    shared_gateway: GatewayProcess, shared_broker: BrokerProcess, tmp_path: Path, topic: str
 ) -> None:
     with GatewayProcess(tmp_path, shared_broker.bootstrap) as other:
-        producer, consumer = register(gateway, "producer", topic), register(other, "consumer", topic)
+        producer, consumer = register(shared_gateway, "producer", topic), register(other, "consumer", topic)
         for i in range(20):
-            produce(gateway, topic, producer, str(i))
+            produce(shared_gateway, topic, producer, str(i))
         with ThreadPoolExecutor(2) as threads:
             for i in range(20):
                 got = list(
                     threads.map(
                         lambda which: consume(which, topic, consumer, request_id=f"r{i}"),  # noqa: B023
-                        [gateway, other],
+                        [shared_gateway, other],
                     )
                 )
                 assert got[0] == got[1] == {"status": "success", "message": str(i), "offset": i}
-        retried = produce(gateway, topic, producer, "last", request_id="p")
+        retried = produce(shared_gateway, topic, producer, "last", request_id="p")
         assert produce(other, topic, producer, "last", request_id="p") == retried
 
 
 def test_registrations_at_the_same_moment_get_different_ids(
-    gateway: GatewayProcess, shared_broker: BrokerProcess, tmp_path: Path, topic: str
+    shared_gateway: GatewayProcess, shared_broker: BrokerProcess, tmp_path: Path, topic: str
 ) -> None:
     with GatewayProcess(tmp_path, shared_broker.bootstrap) as other, ThreadPoolExecutor(8) as threads:
         ids = list(
             threads.map(
-                lambda i: register((gateway, other)[i % 2], ("producer", "consumer")[i // 2 % 2], topic),
+                lambda i: register(
+                    (shared_gateway, other)[i % 2], ("producer", "consumer")[i // 2 % 2], topic
+                ),
                 range(60),
             )
         )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -23,18 +22,18 @@ from penstock.gateway.kafka.reader import LogReader
 from penstock.gateway.kafka.reader_limits import ReaderLimits
 from penstock.gateway.kafka.records import Offsets, ReadRecord
 from tests.support.broker import BrokerProcess
-from tests.support.cluster import Cluster
+from tests.support.cluster import RACKS
 from tests.support.ports import free_port
 from tests.support.topics import add_partitions, create_topic, delete_records, delete_topic, fill
 from tests.support.wait import PATIENCE
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from tests.support.cluster import Cluster
+
 STEP_S_MAX = 30.0 * PATIENCE
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), "--storage", "memory") as process:
-        yield process
 
 
 def reading(
@@ -78,9 +77,11 @@ def fetches_of(broker: BrokerProcess) -> int:
     return int(found[1]) if found else 0
 
 
-def test_everything_from_any_offset(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "plain")
-    fill(broker.bootstrap, "plain", numbered(0, 2_000), key=b"k", headers=[("h", b"1")], timestamp=12_345)
+def test_everything_from_any_offset(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "plain")
+    fill(
+        file_broker.bootstrap, "plain", numbered(0, 2_000), key=b"k", headers=[("h", b"1")], timestamp=12_345
+    )
 
     async def body(reader: LogReader) -> None:
         assert await reader.partitions("plain") == [0]
@@ -97,13 +98,13 @@ def test_everything_from_any_offset(broker: BrokerProcess) -> None:
         at_end = await reader.fetch("plain", 0, 2_000)
         assert (at_end.records, at_end.next_offset, at_end.high_watermark) == ([], 2_000, 2_000)
 
-    reading(broker.bootstrap, body)
+    reading(file_broker.bootstrap, body)
 
 
-def test_what_is_not_there_is_told_at_once(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "short")
-    fill(broker.bootstrap, "short", numbered(0, 10))
-    delete_records(broker.bootstrap, "short", 4)
+def test_what_is_not_there_is_told_at_once(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "short")
+    fill(file_broker.bootstrap, "short", numbered(0, 10))
+    delete_records(file_broker.bootstrap, "short", 4)
 
     async def body(reader: LogReader) -> None:
         for offset in (3, 11):
@@ -117,12 +118,12 @@ def test_what_is_not_there_is_told_at_once(broker: BrokerProcess) -> None:
         with pytest.raises(UnknownTopicError):
             await anext(reader.follow("nowhere", 0, 0))
 
-    reading(broker.bootstrap, body)
+    reading(file_broker.bootstrap, body)
 
 
-def test_a_long_poll_holds_up_nobody(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "quiet")
-    fill(broker.bootstrap, "quiet", numbered(0, 5))
+def test_a_long_poll_holds_up_nobody(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "quiet")
+    fill(file_broker.bootstrap, "quiet", numbered(0, 5))
 
     async def body(reader: LogReader) -> None:
         polls = [asyncio.create_task(reader.fetch("quiet", 0, 5, wait_ms=20_000)) for _ in range(5)]
@@ -131,16 +132,16 @@ def test_a_long_poll_holds_up_nobody(broker: BrokerProcess) -> None:
             fetched = await asyncio.wait_for(reader.fetch("quiet", 0, 0), 15)
             assert len(fetched.records) == 5
         assert not any(poll.done() for poll in polls)
-        await asyncio.to_thread(fill, broker.bootstrap, "quiet", [b"news"])
+        await asyncio.to_thread(fill, file_broker.bootstrap, "quiet", [b"news"])
         for poll in polls:
             assert [record.value for record in (await poll).records] == [b"news"]
 
-    reading(broker.bootstrap, body)
+    reading(file_broker.bootstrap, body)
 
 
-def test_thousands_of_followers_cost_one_fetch(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "crowd")
-    fill(broker.bootstrap, "crowd", numbered(0, 10))
+def test_thousands_of_followers_cost_one_fetch(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "crowd")
+    fill(file_broker.bootstrap, "crowd", numbered(0, 10))
     count, rounds = 2_000, 8
 
     async def body(reader: LogReader) -> None:
@@ -157,43 +158,43 @@ def test_thousands_of_followers_cost_one_fetch(broker: BrokerProcess) -> None:
             raise AssertionError
 
         first = asyncio.create_task(follow(0))
-        await asyncio.to_thread(fill, broker.bootstrap, "crowd", [b"0"])
+        await asyncio.to_thread(fill, file_broker.bootstrap, "crowd", [b"0"])
         await arrived[0].wait()  # the tail has what the others need
         others = [asyncio.create_task(follow(place)) for place in range(1, count)]
         for each in arrived:
             await each.wait()
-        before = await asyncio.to_thread(fetches_of, broker)
+        before = await asyncio.to_thread(fetches_of, file_broker)
         for number in range(1, rounds):
-            await asyncio.to_thread(fill, broker.bootstrap, "crowd", [b"%d" % number])
+            await asyncio.to_thread(fill, file_broker.bootstrap, "crowd", [b"%d" % number])
         for follower in (first, *others):
             assert await follower == numbered(0, rounds)
-        cost = await asyncio.to_thread(fetches_of, broker) - before
+        cost = await asyncio.to_thread(fetches_of, file_broker) - before
         assert 0 < cost <= 2 * rounds
 
-    reading(broker.bootstrap, body)
+    reading(file_broker.bootstrap, body)
 
 
-def test_a_slow_follower_falls_back_to_reading_by_itself(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "slow")
+def test_a_slow_follower_falls_back_to_reading_by_itself(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "slow")
 
     async def body(reader: LogReader) -> None:
         async with aclosing(reader.follow("slow", 0, 0)) as slow:
             fast = asyncio.create_task(collect(reader, "slow", 0, 600))
-            await asyncio.to_thread(fill, broker.bootstrap, "slow", [b"first"])
+            await asyncio.to_thread(fill, file_broker.bootstrap, "slow", [b"first"])
             found = await anext(slow)
             for _ in range(6):  # far more than the tail keeps
-                await asyncio.to_thread(fill, broker.bootstrap, "slow", [b"x" * 500] * 100)
+                await asyncio.to_thread(fill, file_broker.bootstrap, "slow", [b"x" * 500] * 100)
             assert len(await fast) >= 600
             while len(found) < 601:
                 found = found + await anext(slow)
         assert [record.offset for record in found] == list(range(601))
 
-    reading(broker.bootstrap, body, limits=ReaderLimits(tail_bytes_max=20_000, fetch_bytes_max=10_000))
+    reading(file_broker.bootstrap, body, limits=ReaderLimits(tail_bytes_max=20_000, fetch_bytes_max=10_000))
 
 
-def test_a_topic_that_is_created_again_is_another_topic(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "again")
-    fill(broker.bootstrap, "again", numbered(0, 10))
+def test_a_topic_that_is_created_again_is_another_topic(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "again")
+    fill(file_broker.bootstrap, "again", numbered(0, 10))
 
     async def body(reader: LogReader) -> None:
         async with aclosing(reader.follow("again", 0, 0)) as follower:
@@ -201,42 +202,42 @@ def test_a_topic_that_is_created_again_is_another_topic(broker: BrokerProcess) -
             while len(found) < 10:
                 found = found + await anext(follower)
             waiting = asyncio.ensure_future(anext(follower))
-            await asyncio.to_thread(delete_topic, broker.bootstrap, "again")
-            await asyncio.to_thread(create_topic, broker.bootstrap, "again")
-            await asyncio.to_thread(fill, broker.bootstrap, "again", numbered(0, 30))
+            await asyncio.to_thread(delete_topic, file_broker.bootstrap, "again")
+            await asyncio.to_thread(create_topic, file_broker.bootstrap, "again")
+            await asyncio.to_thread(fill, file_broker.bootstrap, "again", numbered(0, 30))
             with pytest.raises(TopicRecreatedError) as caught:
                 await asyncio.wait_for(waiting, STEP_S_MAX)
             assert caught.value.start == 0
         new = await collect(reader, "again", 0, 30)
         assert [record.value for record in new] == numbered(0, 30)
 
-    reading(broker.bootstrap, body)
+    reading(file_broker.bootstrap, body)
 
 
-def test_a_topic_that_is_deleted_ends_its_followers(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "gone")
+def test_a_topic_that_is_deleted_ends_its_followers(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "gone")
 
     async def body(reader: LogReader) -> None:
         async with aclosing(reader.follow("gone", 0, 0)) as follower:
             waiting = asyncio.ensure_future(anext(follower))
             await reader.offsets("gone", 0)
-            await asyncio.to_thread(delete_topic, broker.bootstrap, "gone")
+            await asyncio.to_thread(delete_topic, file_broker.bootstrap, "gone")
             with pytest.raises(UnknownTopicError):
                 await asyncio.wait_for(waiting, STEP_S_MAX)
 
-    reading(broker.bootstrap, body)
+    reading(file_broker.bootstrap, body)
 
 
-def test_new_partitions_are_found(broker: BrokerProcess) -> None:
-    create_topic(broker.bootstrap, "wider")
+def test_new_partitions_are_found(file_broker: BrokerProcess) -> None:
+    create_topic(file_broker.bootstrap, "wider")
 
     async def body(reader: LogReader) -> None:
         assert await reader.partitions("wider") == [0]
-        await asyncio.to_thread(add_partitions, broker.bootstrap, "wider", 3)
+        await asyncio.to_thread(add_partitions, file_broker.bootstrap, "wider", 3)
         assert await reader.offsets("wider", 2) == Offsets(0, 0)
         assert await reader.partitions("wider") == [0, 1, 2]
 
-    reading(broker.bootstrap, body)
+    reading(file_broker.bootstrap, body)
 
 
 def test_no_broker_is_an_error_after_the_limit() -> None:
@@ -268,26 +269,27 @@ def test_a_restart_is_a_delay(tmp_path: Path) -> None:
         reading(broker.bootstrap, body)
 
 
-def test_the_death_of_a_leader_is_a_delay(tmp_path: Path) -> None:
+def test_the_death_of_a_leader_is_a_delay(shared_cluster: Cluster, topic: str) -> None:
     """Followers see every acknowledged message once and in order while leaders are killed."""
-    with Cluster(tmp_path, brokers=3) as cluster:
-        create_topic(cluster.bootstrap, "t")
-        cluster.wait_in_sync("t", (1, 2, 3))
-        total = 300
+    create_topic(shared_cluster.bootstrap, topic)
+    shared_cluster.wait_in_sync(topic, (1, 2, 3))
+    total = 300
 
-        async def body(reader: LogReader) -> None:
-            followers = [asyncio.create_task(collect(reader, "t", 0, total)) for _ in range(20)]
-            for part in range(3):
-                await asyncio.to_thread(fill_patiently, cluster.bootstrap, "t", numbered(part * 100, 100))
-                if part < 2:
-                    leader = cluster.leader_of("t")
-                    leader.kill()
-                    await asyncio.to_thread(leader.start)
-                    await asyncio.to_thread(cluster.wait_in_sync, "t", (1, 2, 3))
-            for follower in followers:
-                assert [record.value for record in await follower] == numbered(0, total)
+    async def body(reader: LogReader) -> None:
+        followers = [asyncio.create_task(collect(reader, topic, 0, total)) for _ in range(20)]
+        for part in range(3):
+            await asyncio.to_thread(
+                fill_patiently, shared_cluster.bootstrap, topic, numbered(part * 100, 100)
+            )
+            if part < 2:
+                leader = shared_cluster.leader_of(topic)
+                leader.kill()
+                await asyncio.to_thread(leader.start)
+                await asyncio.to_thread(shared_cluster.wait_in_sync, topic, (1, 2, 3))
+        for follower in followers:
+            assert [record.value for record in await follower] == numbered(0, total)
 
-        reading(cluster.bootstrap, body)
+    reading(shared_cluster.bootstrap, body)
 
 
 def fill_patiently(bootstrap: str, topic: str, values: list[bytes]) -> None:
@@ -298,26 +300,27 @@ def fill_patiently(bootstrap: str, topic: str, values: list[bytes]) -> None:
     assert producer.flush(STEP_S_MAX) == 0
 
 
-def test_a_follower_in_the_same_rack_is_read_and_its_death_is_a_delay(tmp_path: Path) -> None:
-    with Cluster(tmp_path, brokers=3, racks=("a", "b", "c")) as cluster:
-        create_topic(cluster.bootstrap, "t")
-        cluster.wait_in_sync("t", (1, 2, 3))
-        leader = cluster.leader_of("t")
-        near = next(node for node in cluster.brokers.values() if node is not leader)
-        rack = "abc"[near.id - 1]
+def test_a_follower_in_the_same_rack_is_read_and_its_death_is_a_delay(
+    shared_cluster: Cluster, topic: str
+) -> None:
+    create_topic(shared_cluster.bootstrap, topic)
+    shared_cluster.wait_in_sync(topic, (1, 2, 3))
+    leader = shared_cluster.leader_of(topic)
+    near = next(node for node in shared_cluster.brokers.values() if node is not leader)
+    rack = RACKS[near.id - 1]
 
-        async def body(reader: LogReader) -> None:
-            followers = [asyncio.create_task(collect(reader, "t", 0, 100)) for _ in range(5)]
-            await asyncio.to_thread(fill_patiently, cluster.bootstrap, "t", numbered(0, 50))
-            # Followers learn a little later than their leader what is committed.
-            assert (await reader.fetch("t", 0, 0, wait_ms=10_000)).records
-            before = await asyncio.to_thread(fetches_of, near)
-            for _ in range(20):
-                assert (await reader.fetch("t", 0, 0)).records
-            assert await asyncio.to_thread(fetches_of, near) - before >= 20
-            near.kill()
-            await asyncio.to_thread(fill_patiently, cluster.bootstrap, "t", numbered(50, 50))
-            for follower in followers:
-                assert [record.value for record in await follower] == numbered(0, 100)
+    async def body(reader: LogReader) -> None:
+        followers = [asyncio.create_task(collect(reader, topic, 0, 100)) for _ in range(5)]
+        await asyncio.to_thread(fill_patiently, shared_cluster.bootstrap, topic, numbered(0, 50))
+        # Followers learn a little later than their leader what is committed.
+        assert (await reader.fetch(topic, 0, 0, wait_ms=10_000)).records
+        before = await asyncio.to_thread(fetches_of, near)
+        for _ in range(20):
+            assert (await reader.fetch(topic, 0, 0)).records
+        assert await asyncio.to_thread(fetches_of, near) - before >= 20
+        near.kill()
+        await asyncio.to_thread(fill_patiently, shared_cluster.bootstrap, topic, numbered(50, 50))
+        for follower in followers:
+            assert [record.value for record in await follower] == numbered(0, 100)
 
-        reading(cluster.bootstrap, body, rack=rack)
+    reading(shared_cluster.bootstrap, body, rack=rack)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,27 +17,11 @@ from tests.support.topics import create_topic, fill, fill_all
 from tests.support.wait import PATIENCE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.broker import BrokerProcess
 
 ASK_S_MAX = 30.0 * PATIENCE
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("cluster"), brokers=1) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def broker(cluster: Cluster) -> BrokerProcess:
-    return cluster.brokers[1]
-
-
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    folder = tmp_path_factory.mktemp("gateway")
-    with GatewayProcess(folder, broker.bootstrap, "--admin-url", broker.http) as process:
-        yield process
 
 
 def request(gateway: GatewayProcess, method: str, path: str, body: Any = None) -> httpx.Response:
@@ -52,31 +34,34 @@ def assert_failure(answer: httpx.Response, status: int, message: str = "") -> No
     assert message in answer.json()["message"]
 
 
-def test_the_life_of_a_topic(gateway: GatewayProcess) -> None:
+def test_the_life_of_a_topic(shared_gateway: GatewayProcess, topic: str) -> None:
     created = request(
-        gateway, "POST", "/v1/topics", {"name": "life", "partitions": 2, "config": {"retention.ms": 60000}}
+        shared_gateway,
+        "POST",
+        "/v1/topics",
+        {"name": topic, "partitions": 2, "config": {"retention.ms": 60000}},
     )
     assert created.status_code == 201, created.text
-    topic = created.json()
-    assert topic["name"] == "life"
-    assert topic["partitions"] == [
+    told = created.json()
+    assert told["name"] == topic
+    assert told["partitions"] == [
         {"partition": index, "leader": 1, "replicas": [1], "isr": [1], "start": 0, "end": 0}
         for index in (0, 1)
     ]
-    assert topic["config"]["retention.ms"]["value"] == "60000"
-    assert_failure(request(gateway, "POST", "/v1/topics", {"name": "life"}), 409, "exists already")
-    fill(gateway.bootstrap, "life", [b"1", b"2"], partition=1)
-    assert request(gateway, "GET", "/v1/topics/life").json()["partitions"][1]["end"] == 2
-    listed = request(gateway, "GET", "/v1/topics").json()["topics"]
-    assert [len(each["partitions"]) for each in listed if each["name"] == "life"] == [2]
+    assert told["config"]["retention.ms"]["value"] == "60000"
+    assert_failure(request(shared_gateway, "POST", "/v1/topics", {"name": topic}), 409, "exists already")
+    fill(shared_gateway.bootstrap, topic, [b"1", b"2"], partition=1)
+    assert request(shared_gateway, "GET", f"/v1/topics/{topic}").json()["partitions"][1]["end"] == 2
+    listed = request(shared_gateway, "GET", "/v1/topics").json()["topics"]
+    assert [len(each["partitions"]) for each in listed if each["name"] == topic] == [2]
     changes = {"config": {"cleanup.policy": "compact", "retention.ms": None}}
-    changed = request(gateway, "PATCH", "/v1/topics/life", changes).json()["config"]
+    changed = request(shared_gateway, "PATCH", f"/v1/topics/{topic}", changes).json()["config"]
     assert changed["cleanup.policy"]["value"] == "compact"
     assert changed["retention.ms"]["value"] != "60000"
-    assert request(gateway, "DELETE", "/v1/topics/life").json()["status"] == "success"
-    assert_failure(request(gateway, "GET", "/v1/topics/life"), 404, "life")
-    assert_failure(request(gateway, "DELETE", "/v1/topics/life"), 404)
-    assert_failure(request(gateway, "PATCH", "/v1/topics/life", {"config": {"a": "b"}}), 404)
+    assert request(shared_gateway, "DELETE", f"/v1/topics/{topic}").json()["status"] == "success"
+    assert_failure(request(shared_gateway, "GET", f"/v1/topics/{topic}"), 404, topic)
+    assert_failure(request(shared_gateway, "DELETE", f"/v1/topics/{topic}"), 404)
+    assert_failure(request(shared_gateway, "PATCH", f"/v1/topics/{topic}", {"config": {"a": "b"}}), 404)
 
 
 @pytest.mark.parametrize(
@@ -89,21 +74,25 @@ def test_the_life_of_a_topic(gateway: GatewayProcess) -> None:
         {"name": "a", "config": {"retention.ms": {}}},
     ],
 )  # fmt: skip
-def test_topics_that_can_not_be(gateway: GatewayProcess, body: Any) -> None:
-    assert_failure(request(gateway, "POST", "/v1/topics", body), 400)
+def test_topics_that_can_not_be(shared_gateway: GatewayProcess, body: Any) -> None:
+    assert_failure(request(shared_gateway, "POST", "/v1/topics", body), 400)
 
 
-def test_settings_that_can_not_be(broker: BrokerProcess, gateway: GatewayProcess) -> None:
-    create_topic(broker.bootstrap, "strict")
+def test_settings_that_can_not_be(
+    shared_broker: BrokerProcess, shared_gateway: GatewayProcess, topic: str
+) -> None:
+    create_topic(shared_broker.bootstrap, topic)
     for body in ({}, {"config": 1}, {"config": {"no.such.setting": "1"}}, {"config": {"retention.ms": "x"}}):
-        assert_failure(request(gateway, "PATCH", "/v1/topics/strict", body), 400)
+        assert_failure(request(shared_gateway, "PATCH", f"/v1/topics/{topic}", body), 400)
 
 
-def test_messages_page_by_page(broker: BrokerProcess, gateway: GatewayProcess) -> None:
-    create_topic(broker.bootstrap, "pages")
+def test_messages_page_by_page(
+    shared_broker: BrokerProcess, shared_gateway: GatewayProcess, topic: str
+) -> None:
+    create_topic(shared_broker.bootstrap, topic)
     fill_all(
-        broker.bootstrap,
-        "pages",
+        shared_broker.bootstrap,
+        topic,
         (
             {"value": b"%d" % number, "key": b"k", "headers": [("h", b"\xff")], "timestamp": 5}
             for number in range(250)
@@ -111,15 +100,15 @@ def test_messages_page_by_page(broker: BrokerProcess, gateway: GatewayProcess) -
     )
 
     def page(query: str) -> dict[str, Any]:
-        answer = request(gateway, "GET", f"/v1/topics/pages/messages?{query}")
+        answer = request(shared_gateway, "GET", f"/v1/topics/{topic}/messages?{query}")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
     first = page("")
     assert len(first["messages"]) == 100
-    assert (first["topic"], first["partition"], first["start"], first["end"]) == ("pages", 0, 0, 250)
+    assert (first["topic"], first["partition"], first["start"], first["end"]) == (topic, 0, 0, 250)
     assert first["messages"][0] == {
-        "topic": "pages", "partition": 0, "offset": 0, "timestamp": 5, "key": "k", "value": "0",
+        "topic": topic, "partition": 0, "offset": 0, "timestamp": 5, "key": "k", "value": "0",
         "headers": [{"name": "h", "value": None, "value_base64": "/w=="}],
     }  # fmt: skip
     seen: list[int] = []
@@ -132,75 +121,90 @@ def test_messages_page_by_page(broker: BrokerProcess, gateway: GatewayProcess) -
     assert [message["offset"] for message in page("offset=end&limit=3")["messages"]] == [247, 248, 249]
     assert page("offset=250")["messages"] == []
     for query in ("offset=251", "offset=x", "limit=x", "limit=1001", "partition=-1"):
-        assert_failure(request(gateway, "GET", f"/v1/topics/pages/messages?{query}"), 400)
-    assert_failure(request(gateway, "GET", "/v1/topics/pages/messages?partition=3"), 404)
-    assert_failure(request(gateway, "GET", "/v1/topics/nowhere/messages"), 404)
-    assert_failure(request(gateway, "GET", "/v1/topics/__penstock_ids/messages"), 400)
+        assert_failure(request(shared_gateway, "GET", f"/v1/topics/{topic}/messages?{query}"), 400)
+    assert_failure(request(shared_gateway, "GET", f"/v1/topics/{topic}/messages?partition=3"), 404)
+    assert_failure(request(shared_gateway, "GET", "/v1/topics/nowhere/messages"), 404)
+    assert_failure(request(shared_gateway, "GET", "/v1/topics/__penstock_ids/messages"), 400)
 
 
-def test_groups_and_their_lag(broker: BrokerProcess, gateway: GatewayProcess) -> None:
-    create_topic(broker.bootstrap, "read")
-    fill(broker.bootstrap, "read", [b"x"] * 10)
-    config = {"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+def test_groups_and_their_lag(
+    shared_broker: BrokerProcess, shared_gateway: GatewayProcess, topic: str
+) -> None:
+    create_topic(shared_broker.bootstrap, topic)
+    fill(shared_broker.bootstrap, topic, [b"x"] * 10)
+    config = {
+        "bootstrap.servers": shared_broker.bootstrap,
+        "group.id": topic,
+        "auto.offset.reset": "earliest",
+    }
     consumer = Consumer({**config, "enable.auto.commit": False, "log_level": 0})
-    consumer.subscribe(["read"])
+    consumer.subscribe([topic])
     try:
         message = consumer.poll(ASK_S_MAX)
         assert message is not None
         consumer.commit(message, asynchronous=False)
-        group = request(gateway, "GET", "/v1/groups/g").json()
-        assert (group["group"], group["state"], group["lag"], len(group["members"])) == ("g", "stable", 9, 1)
+        group = request(shared_gateway, "GET", f"/v1/groups/{topic}").json()
+        assert (group["group"], group["state"], group["lag"], len(group["members"])) == (
+            topic,
+            "stable",
+            9,
+            1,
+        )
         (partition,) = group["partitions"]
-        assert (partition["topic"], partition["partition"]) == ("read", 0)
+        assert (partition["topic"], partition["partition"]) == (topic, 0)
         assert (partition["committed"], partition["end"], partition["lag"]) == (1, 10, 9)
-        listed = request(gateway, "GET", "/v1/groups").json()["groups"]
-        assert [each for each in listed if each["group"] == "g"] == [group]
+        listed = request(shared_gateway, "GET", "/v1/groups").json()["groups"]
+        assert [each for each in listed if each["group"] == topic] == [group]
     finally:
         consumer.close()
-    assert_failure(request(gateway, "GET", "/v1/groups/nobody"), 404)
+    assert_failure(request(shared_gateway, "GET", "/v1/groups/nobody"), 404)
 
 
-def test_the_state_of_the_cluster(broker: BrokerProcess, gateway: GatewayProcess) -> None:
-    create_topic(broker.bootstrap, "seen")
-    state = request(gateway, "GET", "/v1/cluster").json()
-    assert state["brokers"][0]["pid"] == broker.pid
-    assert any(topic["name"] == "seen" for topic in state["topics"])
+def test_the_state_of_the_cluster(
+    shared_broker: BrokerProcess, shared_gateway: GatewayProcess, topic: str
+) -> None:
+    create_topic(shared_broker.bootstrap, topic)
+    state = request(shared_gateway, "GET", "/v1/cluster").json()
+    assert state["brokers"][0]["pid"] == shared_broker.pid
+    assert any(each["name"] == topic for each in state["topics"])
 
 
-def test_what_happens_in_the_cluster(broker: BrokerProcess, gateway: GatewayProcess) -> None:
-    with httpx.stream("GET", f"{gateway.url}/v1/cluster/events", timeout=ASK_S_MAX) as response:
+def test_what_happens_in_the_cluster(
+    shared_broker: BrokerProcess, shared_gateway: GatewayProcess, topic: str
+) -> None:
+    with httpx.stream("GET", f"{shared_gateway.url}/v1/cluster/events", timeout=ASK_S_MAX) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         lines = response.iter_lines()
-        create_topic(broker.bootstrap, "happens")
+        create_topic(shared_broker.bootstrap, topic)
         for line in lines:
-            if line.startswith("data: ") and "happens" in json.loads(line[6:])["text"]:
+            if line.startswith("data: ") and topic in json.loads(line[6:])["text"]:
                 break
     # Each event once.
-    with httpx.stream("GET", f"{gateway.url}/v1/cluster/events", timeout=ASK_S_MAX) as response:
-        create_topic(broker.bootstrap, "happens-later")
+    with httpx.stream("GET", f"{shared_gateway.url}/v1/cluster/events", timeout=ASK_S_MAX) as response:
+        create_topic(shared_broker.bootstrap, f"{topic}-later")
         events = []
         for line in response.iter_lines():
             if line.startswith("data: "):
                 event = json.loads(line[6:])
                 events.append(line)
-                if "happens-later" in event["text"]:
+                if f"{topic}-later" in event["text"]:
                     break
     assert len(events) == len(set(events))
 
 
-def test_without_an_admin_endpoint(broker: BrokerProcess, tmp_path: Path) -> None:
+def test_without_an_admin_endpoint(shared_broker: BrokerProcess, tmp_path: Path, topic: str) -> None:
     """As in front of Apache Kafka: the state as far as the protocol tells it, the rest is not available."""
-    create_topic(broker.bootstrap, "plain")
-    with GatewayProcess(tmp_path, broker.bootstrap) as gateway:
+    create_topic(shared_broker.bootstrap, topic)
+    with GatewayProcess(tmp_path, shared_broker.bootstrap) as gateway:
         state = request(gateway, "GET", "/v1/cluster").json()
         (known,) = state["brokers"]
-        assert (known["id"], known["port"], known["pid"]) == (1, broker.port, None)
-        (topic,) = [each for each in state["topics"] if each["name"] == "plain"]
-        assert topic["partitions"][0]["leader"] == 1
+        assert (known["id"], known["port"], known["pid"]) == (1, shared_broker.port, None)
+        (described,) = [each for each in state["topics"] if each["name"] == topic]
+        assert described["partitions"][0]["leader"] == 1
         assert_failure(request(gateway, "GET", "/v1/cluster/events"), 503, "not available")
         assert_failure(request(gateway, "POST", "/v1/cluster/kill", {"target": "1"}), 503, "not available")
     dead = f"http://127.0.0.1:{free_port()}"
-    with GatewayProcess(tmp_path, broker.bootstrap, "--admin-url", dead) as gateway:
+    with GatewayProcess(tmp_path, shared_broker.bootstrap, "--admin-url", dead) as gateway:
         assert_failure(request(gateway, "GET", "/v1/cluster"), 503, "not available")
 
 
@@ -225,14 +229,14 @@ def test_kill(tmp_path: Path) -> None:
         assert_failure(request(gateway, "POST", "/v1/cluster/kill", {"target": "1"}), 503)
 
 
-def test_health_and_figures(broker: BrokerProcess, gateway: GatewayProcess) -> None:
-    assert request(gateway, "GET", "/healthz").json() == {"status": "success"}
-    assert request(gateway, "GET", "/readyz").json() == {"status": "success"}
-    figures = request(gateway, "GET", "/metrics")
+def test_health_and_figures(shared_broker: BrokerProcess, shared_gateway: GatewayProcess) -> None:
+    assert request(shared_gateway, "GET", "/healthz").json() == {"status": "success"}
+    assert request(shared_gateway, "GET", "/readyz").json() == {"status": "success"}
+    figures = request(shared_gateway, "GET", "/metrics")
     assert figures.headers["content-type"].startswith("text/plain")
-    assert "penstock_gateway_streams_stalled_total 0.0" in figures.text
+    assert "penstock_gateway_streams_stalled_total " in figures.text
     assert "process_resident_memory_bytes" in figures.text
-    assert request(gateway, "GET", "/").headers["content-type"].startswith("text/html")
+    assert request(shared_gateway, "GET", "/").headers["content-type"].startswith("text/html")
 
 
 def test_not_ready_without_brokers(tmp_path: Path) -> None:

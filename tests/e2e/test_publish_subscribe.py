@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -35,15 +34,10 @@ from tests.support.topics import admin
 from tests.support.wait import PATIENCE, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 WAIT_S = 10.0 * PATIENCE
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
-        yield process
 
 
 def publisher(broker: BrokerProcess, name: str = "p", **options: float) -> Publisher:
@@ -75,61 +69,61 @@ def grow(broker: BrokerProcess, topic: str, partitions: int) -> None:
     client.create_partitions([NewPartitions(topic, partitions)])[topic].result(WAIT_S)
 
 
-def test_everything_after_subscribing_once_and_in_order(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting:
-        putting.put("plain", "before")
-        with subscriber(broker, "s-plain", "plain") as first:
-            putting.put_many("plain", ["a", "b"])
+def test_everything_after_subscribing_once_and_in_order(shared_broker: BrokerProcess, topic: str) -> None:
+    with publisher(shared_broker) as putting:
+        putting.put(topic, "before")
+        with subscriber(shared_broker, "s-plain", topic) as first:
+            putting.put_many(topic, ["a", "b"])
             assert texts(first, 1) == ["a"]
-        putting.put("plain", "while nobody was there")
-        with subscriber(broker, "s-plain", "plain") as second:  # subscribing again changes nothing
+        putting.put(topic, "while nobody was there")
+        with subscriber(shared_broker, "s-plain", topic) as second:  # subscribing again changes nothing
             message = second.get(timeout=WAIT_S)
             assert message is not None
             assert (message.text, message.publisher, message.seq) == ("b", "p", 3)
             assert texts(second, 1) == ["while nobody was there"]
             assert second.get(timeout=0) is None
-            assert second.topics == ("plain",)
+            assert second.topics == (topic,)
 
 
-def test_a_number_is_stored_once(broker: BrokerProcess) -> None:
-    with subscriber(broker, "s-numbers", "numbers") as getting, publisher(broker) as putting:
-        first = putting.put("numbers", "one", seq=1)
-        assert putting.put("numbers", "again", seq=1) == first
+def test_a_number_is_stored_once(shared_broker: BrokerProcess, topic: str) -> None:
+    with subscriber(shared_broker, "s-numbers", topic) as getting, publisher(shared_broker) as putting:
+        first = putting.put(topic, "one", seq=1)
+        assert putting.put(topic, "again", seq=1) == first
         with pytest.raises(SequenceGapError, match="expected 2"):
-            putting.put("numbers", "three", seq=3)
-        assert putting.put("numbers", "two").seq == 2
-        with publisher(broker) as later:
-            assert later.put("numbers", "one", seq=1) == first
-            assert later.put("numbers", "two", seq=2).seq == 2
-            assert later.put("numbers", "three", seq=3).seq == 3
-            assert later.last_seq("numbers") == 3
+            putting.put(topic, "three", seq=3)
+        assert putting.put(topic, "two").seq == 2
+        with publisher(shared_broker) as later:
+            assert later.put(topic, "one", seq=1) == first
+            assert later.put(topic, "two", seq=2).seq == 2
+            assert later.put(topic, "three", seq=3).seq == 3
+            assert later.last_seq(topic) == 3
             assert later.last_seq("no-such-topic") == 0
         assert texts(getting, 3) == ["one", "two", "three"]
         assert getting.get(timeout=0) is None
 
 
-def test_the_older_of_two_publishers_is_fenced(broker: BrokerProcess) -> None:
-    with publisher(broker, "twin") as older:
-        older.put("fences", "1")
-        with publisher(broker, "twin") as newer:
+def test_the_older_of_two_publishers_is_fenced(shared_broker: BrokerProcess, topic: str) -> None:
+    with publisher(shared_broker, "twin") as older:
+        older.put(topic, "1")
+        with publisher(shared_broker, "twin") as newer:
             with pytest.raises(PublisherFencedError, match="'twin'"):
-                older.put("fences", "2")
-            assert newer.put("fences", "2").seq == 2
+                older.put(topic, "2")
+            assert newer.put(topic, "2").seq == 2
             with pytest.raises(PublisherFencedError):
-                older.put("fences", "3")
+                older.put(topic, "3")
 
 
-def test_the_older_of_two_subscribers_is_fenced(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting, subscriber(broker, "twin", "twins") as older:
-        putting.put_many("twins", ["1", "2"])
+def test_the_older_of_two_subscribers_is_fenced(shared_broker: BrokerProcess, topic: str) -> None:
+    with publisher(shared_broker) as putting, subscriber(shared_broker, "twin", topic) as older:
+        putting.put_many(topic, ["1", "2"])
         assert texts(older, 1) == ["1"]
-        with subscriber(broker, "twin") as newer:
+        with subscriber(shared_broker, "twin") as newer:
             with pytest.raises(SubscriberFencedError, match="'twin'"):
                 older.get(timeout=WAIT_S)
             with pytest.raises(SubscriberFencedError):
-                older.unsubscribe("twins")
+                older.unsubscribe(topic)
             assert texts(newer, 1) == ["2"]
-            assert newer.topics == ("twins",)
+            assert newer.topics == (topic,)
 
 
 def receive_and_fail(getting: Subscriber) -> None:
@@ -138,173 +132,183 @@ def receive_and_fail(getting: Subscriber) -> None:
         raise ZeroDivisionError
 
 
-def transact_and_fail(getting: Subscriber) -> None:
+def transact_and_fail(getting: Subscriber, target: str) -> None:
     with getting.transaction() as transaction:
-        transaction.put("out", "never")
+        transaction.put(target, "never")
         assert str(transaction.get(timeout=WAIT_S)) == "a"
         raise ZeroDivisionError
 
 
-def test_what_was_not_processed_comes_again(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting, subscriber(broker, "s-receive", "receive") as getting:
-        putting.put_many("receive", ["1", "2"])
+def test_what_was_not_processed_comes_again(shared_broker: BrokerProcess, topic: str) -> None:
+    with publisher(shared_broker) as putting, subscriber(shared_broker, "s-receive", topic) as getting:
+        putting.put_many(topic, ["1", "2"])
         with pytest.raises(ZeroDivisionError):
             receive_and_fail(getting)
         with getting.receive(timeout=WAIT_S) as message:
             assert str(message) == "1"
             with pytest.raises(RuntimeError, match="in the middle"):
                 getting.get(timeout=0)
-    with subscriber(broker, "s-receive") as getting:
+    with subscriber(shared_broker, "s-receive") as getting:
         assert texts(getting, 1) == ["2"]
         with getting.receive(timeout=0) as message:
             assert message is None
 
 
-def test_an_application_with_positions_of_its_own_is_exact(broker: BrokerProcess) -> None:
+def test_an_application_with_positions_of_its_own_is_exact(shared_broker: BrokerProcess, topic: str) -> None:
     stored: dict[tuple[str, int], int] = {}
-    getting = subscriber(broker, "s-own", "own", positions=stored)
-    with publisher(broker) as putting:
-        putting.put_many("own", ["1", "2", "3"])
+    getting = subscriber(shared_broker, "s-own", topic, positions=stored)
+    with publisher(shared_broker) as putting:
+        putting.put_many(topic, ["1", "2", "3"])
         first = getting.get(timeout=WAIT_S)
         assert first is not None
         stored[first.topic, first.partition] = first.position
         second = getting.get(timeout=WAIT_S)  # got, and the application is killed before it stores that
         assert str(second) == "2"
         # The application comes again with what it has stored.
-        with subscriber(broker, "s-own", positions=stored) as again:
+        with subscriber(shared_broker, "s-own", positions=stored) as again:
             message = again.get(timeout=WAIT_S)
             assert str(message) == "2"
             assert message is not None
             stored[message.topic, message.partition] = message.position
     with pytest.raises(SubscriberFencedError):
         getting.close()
-    with subscriber(broker, "s-own", positions=stored) as again:
+    with subscriber(shared_broker, "s-own", positions=stored) as again:
         assert texts(again, 1) == ["3"]
 
 
-def test_positions_from_before_the_subscription_do_not_count(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting:
-        with subscriber(broker, "s-from", "from") as getting:
-            putting.put_many("from", ["1", "2"])
-            getting.unsubscribe("from")
-        putting.put("from", "while not subscribed")
-        with subscriber(broker, "s-from", "from"):
-            putting.put("from", "3")
-        with subscriber(broker, "s-from", positions={("from", 0): 1}) as getting:
+def test_positions_from_before_the_subscription_do_not_count(
+    shared_broker: BrokerProcess, topic: str
+) -> None:
+    with publisher(shared_broker) as putting:
+        with subscriber(shared_broker, "s-from", topic) as getting:
+            putting.put_many(topic, ["1", "2"])
+            getting.unsubscribe(topic)
+        putting.put(topic, "while not subscribed")
+        with subscriber(shared_broker, "s-from", topic):
+            putting.put(topic, "3")
+        with subscriber(shared_broker, "s-from", positions={(topic, 0): 1}) as getting:
             assert texts(getting, 1) == ["3"]
 
 
-def test_a_transaction_happens_whole_or_not_at_all(broker: BrokerProcess) -> None:
+def test_a_transaction_happens_whole_or_not_at_all(shared_broker: BrokerProcess, topic: str) -> None:
+    source, target = f"{topic}-source", f"{topic}-target"
     with (
-        publisher(broker) as putting,
-        subscriber(broker, "s-in", "in") as getting,
-        subscriber(broker, "s-out", "out") as result,
+        publisher(shared_broker) as putting,
+        subscriber(shared_broker, "s-in", source) as getting,
+        subscriber(shared_broker, "s-out", target) as result,
     ):
-        putting.put_many("in", ["a", "b"])
+        putting.put_many(source, ["a", "b"])
         with pytest.raises(ZeroDivisionError):
-            transact_and_fail(getting)
+            transact_and_fail(getting, target)
         with getting.transaction() as transaction:
             for _ in range(2):
-                transaction.put("out", str(transaction.get(timeout=WAIT_S)).upper(), key="k")
+                transaction.put(target, str(transaction.get(timeout=WAIT_S)).upper(), key="k")
         with getting.transaction() as transaction:
             assert transaction.get(timeout=0) is None
-            transaction.put("out", "end")
+            transaction.put(target, "end")
         assert texts(result, 3) == ["A", "B", "END".lower()]
         assert getting.get(timeout=0) is None
-    with subscriber(broker, "s-in") as again:
+    with subscriber(shared_broker, "s-in") as again:
         assert again.get(timeout=0) is None
 
 
-def test_unsubscribing_while_messages_wait(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting, subscriber(broker, "s-unsub", "leave", "stay") as getting:
-        putting.put_many("leave", [str(number) for number in range(10)])
-        putting.put("stay", "x")
+def test_unsubscribing_while_messages_wait(shared_broker: BrokerProcess, topic: str) -> None:
+    leave, stay = f"{topic}-leave", f"{topic}-stay"
+    with (
+        publisher(shared_broker) as putting,
+        subscriber(shared_broker, "s-unsub", leave, stay) as getting,
+    ):
+        putting.put_many(leave, [str(number) for number in range(10)])
+        putting.put(stay, "x")
         assert len(getting.get_many(1, timeout=WAIT_S)) == 1
-        getting.unsubscribe("leave")
-        getting.unsubscribe("leave")
-        assert {message.topic for message in getting.get_many(10, timeout=1)} <= {"stay"}
-        getting.subscribe("leave")
-        putting.put("leave", "new")
+        getting.unsubscribe(leave)
+        getting.unsubscribe(leave)
+        assert {message.topic for message in getting.get_many(10, timeout=1)} <= {stay}
+        getting.subscribe(leave)
+        putting.put(leave, "new")
         assert texts(getting, 1) == ["new"]
-    with subscriber(broker, "s-unsub") as getting:
-        assert getting.topics == ("leave", "stay")
+    with subscriber(shared_broker, "s-unsub") as getting:
+        assert getting.topics == (leave, stay)
 
 
-def test_a_publisher_keeps_its_order_in_many_partitions(broker: BrokerProcess) -> None:
-    create(broker, "wide", 4)
+def test_a_publisher_keeps_its_order_in_many_partitions(shared_broker: BrokerProcess, topic: str) -> None:
+    create(shared_broker, topic, 4)
     names = [f"p{number}" for number in range(6)]
-    with subscriber(broker, "s-wide", "wide") as getting:
+    with subscriber(shared_broker, "s-wide", topic) as getting:
         places = set()
         for name in names:
-            with publisher(broker, name) as putting:
+            with publisher(shared_broker, name) as putting:
                 places |= {
-                    put.partition for put in putting.put_many("wide", [f"{name}-{n}" for n in range(5)])
+                    put.partition for put in putting.put_many(topic, [f"{name}-{n}" for n in range(5)])
                 }
         assert len(places) > 1
-        grow(broker, "wide", 7)
+        grow(shared_broker, topic, 7)
         for name in names:  # also when the number of partitions changes
-            with publisher(broker, name) as putting:
-                assert putting.put("wide", f"{name}-5").seq == 6
+            with publisher(shared_broker, name) as putting:
+                assert putting.put(topic, f"{name}-5").seq == 6
         found = texts(getting, 36)
     for name in names:
         assert [text for text in found if text.startswith(name)] == [f"{name}-{n}" for n in range(6)]
 
 
-def test_partitions_that_come_later_are_read_from_their_beginning(broker: BrokerProcess) -> None:
-    create(broker, "grows", 1)
-    with subscriber(broker, "s-grows", "grows"):
+def test_partitions_that_come_later_are_read_from_their_beginning(
+    shared_broker: BrokerProcess, topic: str
+) -> None:
+    create(shared_broker, topic, 1)
+    with subscriber(shared_broker, "s-grows", topic):
         pass
-    grow(broker, "grows", 8)
+    grow(shared_broker, topic, 8)
     names = [f"p{number}" for number in range(8)]
     for name in names:
-        with publisher(broker, name) as putting:
-            putting.put("grows", name)
-    with subscriber(broker, "s-grows") as getting:
+        with publisher(shared_broker, name) as putting:
+            putting.put(topic, name)
+    with subscriber(shared_broker, "s-grows") as getting:
         assert sorted(texts(getting, 8)) == names
 
 
-def test_a_small_topic_does_not_wait_for_a_big_one(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting, subscriber(broker, "s-fair", "big", "small") as getting:
-        putting.put_many("big", ["big"] * 3_000)
-        putting.put("small", "small")
+def test_a_small_topic_does_not_wait_for_a_big_one(shared_broker: BrokerProcess, topic: str) -> None:
+    big, small = f"{topic}-big", f"{topic}-small"
+    with publisher(shared_broker) as putting, subscriber(shared_broker, "s-fair", big, small) as getting:
+        putting.put_many(big, [big] * 3_000)
+        putting.put(small, small)
         found = []
-        while "small" not in found and len(found) < 3_001:
+        while small not in found and len(found) < 3_001:
             found += [message.topic for message in getting.get_many(100, timeout=WAIT_S)]
         assert len(found) < 2_500
 
 
-def test_messages_that_were_removed_are_reported_once(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting, subscriber(broker, "s-lost", "lost"):
-        putting.put_many("lost", [str(number) for number in range(5)])
-    client = admin(broker.bootstrap)
-    (removal,) = client.delete_records([TopicPartition("lost", 0, 3)]).values()
+def test_messages_that_were_removed_are_reported_once(shared_broker: BrokerProcess, topic: str) -> None:
+    with publisher(shared_broker) as putting, subscriber(shared_broker, "s-lost", topic):
+        putting.put_many(topic, [str(number) for number in range(5)])
+    client = admin(shared_broker.bootstrap)
+    (removal,) = client.delete_records([TopicPartition(topic, 0, 3)]).values()
     removal.result(WAIT_S)
-    with subscriber(broker, "s-lost") as getting:
+    with subscriber(shared_broker, "s-lost") as getting:
         with pytest.raises(MessagesLostError, match="offset 0 to 2") as caught:
             getting.get(timeout=WAIT_S)
         assert (caught.value.topic, caught.value.partition, caught.value.first, caught.value.next) == (
-            "lost",
+            topic,
             0,
             0,
             3,
         )
-    with subscriber(broker, "s-lost") as getting:
+    with subscriber(shared_broker, "s-lost") as getting:
         assert texts(getting, 2) == ["3", "4"]
 
 
-def test_errors_say_what_is_wrong(broker: BrokerProcess) -> None:
-    with publisher(broker) as putting:
+def test_errors_say_what_is_wrong(shared_broker: BrokerProcess, topic: str) -> None:
+    with publisher(shared_broker) as putting:
         with pytest.raises(InvalidTopicError, match="'no spaces'"):
             putting.put("no spaces", "x")
         with pytest.raises(MessageTooLargeError):
-            putting.put("sizes", b"x" * 20_000_000)
-        assert putting.put("sizes", "small").seq == 1
+            putting.put(topic, b"x" * 20_000_000)
+        assert putting.put(topic, "small").seq == 1
     with pytest.raises(ValueError, match="printable"):
-        Publisher("", broker=broker.bootstrap)
+        Publisher("", broker=shared_broker.bootstrap)
     with pytest.raises(ValueError, match="HOST:PORT"):
         Subscriber("s", broker="http://127.0.0.1:8080")
     with pytest.raises(ValueError, match="position"):
-        Subscriber("s", broker=broker.bootstrap, positions={("t", 0): -1})
+        Subscriber("s", broker=shared_broker.bootstrap, positions={("t", 0): -1})
 
 
 def test_nobody_there() -> None:
@@ -341,14 +345,14 @@ def test_a_broker_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> No
         assert getting.get(timeout=0) is None
 
 
-def test_a_publisher_that_is_killed_goes_on_by_its_numbers(broker: BrokerProcess) -> None:
+def test_a_publisher_that_is_killed_goes_on_by_its_numbers(shared_broker: BrokerProcess, topic: str) -> None:
     script = (
         "import sys; from penstock import Publisher\n"
-        f"publisher = Publisher('killed', broker={broker.bootstrap!r})\n"
-        "for number in range(max(1, publisher.last_seq('kills') - 3), 61):\n"
-        "    print(publisher.put('kills', str(number), seq=number).seq, flush=True)\n"
+        f"publisher = Publisher('killed', broker={shared_broker.bootstrap!r})\n"
+        f"for number in range(max(1, publisher.last_seq({topic!r}) - 3), 61):\n"
+        f"    print(publisher.put({topic!r}, str(number), seq=number).seq, flush=True)\n"
     )
-    with subscriber(broker, "s-kills", "kills") as getting:
+    with subscriber(shared_broker, "s-kills", topic) as getting:
         for lines in (15, 25, None):
             with subprocess.Popen(
                 [sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment(), text=True
@@ -367,10 +371,10 @@ def test_a_publisher_that_is_killed_goes_on_by_its_numbers(broker: BrokerProcess
 
 @pytest.fixture
 def call(
-    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    shared_broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., Finished]:
     """Runs a command in this process, which is much faster than in one of its own."""
-    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", broker.bootstrap)
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", shared_broker.bootstrap)
 
     def called(*arguments: str) -> Finished:
         code = run(arguments)
@@ -379,20 +383,20 @@ def call(
     return called
 
 
-def test_commands(call: Callable[..., Finished]) -> None:
-    assert call("sub", "news", "--id", "s1").lines == []
-    assert call("put", "news", "hello", "--id", "p1").lines == ["1 0"]
-    assert call("put", "news", "hello again", "--id", "p1", "--seq", "2").lines == ["2 2"]
-    assert call("put", "news", "hello again", "--id", "p1", "--seq", "2").lines == ["2 2"]
-    assert "expected 3" in call("put", "news", "x", "--id", "p1", "--seq", "9").complaint
-    assert call("get", "--id", "s1").lines == ["hello"]
-    (line,) = call("get", "--id", "s1", "--json").lines
-    assert json.loads(line) == {"topic": "news", "offset": 2, "value": "hello again"}
-    assert call("get", "--id", "s1", "--wait", "0").lines == []
-    assert call("unsub", "news", "--id", "s1").lines == []
-    assert call("put", "news", "unheard", "--id", "ä p/1").lines == ["1 4"]
-    assert call("get", "--id", "s1", "-n", "5", "--wait", "0").lines == []
-    assert "is invalid" in call("sub", "a b", "--id", "s1").complaint
+def test_commands(call: Callable[..., Finished], topic: str) -> None:
+    assert call("sub", topic, "--id", "s-commands").lines == []
+    assert call("put", topic, "hello", "--id", "p-commands").lines == ["1 0"]
+    assert call("put", topic, "hello again", "--id", "p-commands", "--seq", "2").lines == ["2 2"]
+    assert call("put", topic, "hello again", "--id", "p-commands", "--seq", "2").lines == ["2 2"]
+    assert "expected 3" in call("put", topic, "x", "--id", "p-commands", "--seq", "9").complaint
+    assert call("get", "--id", "s-commands").lines == ["hello"]
+    (line,) = call("get", "--id", "s-commands", "--json").lines
+    assert json.loads(line) == {"topic": topic, "offset": 2, "value": "hello again"}
+    assert call("get", "--id", "s-commands", "--wait", "0").lines == []
+    assert call("unsub", topic, "--id", "s-commands").lines == []
+    assert call("put", topic, "unheard", "--id", "ä p/1").lines == ["1 4"]
+    assert call("get", "--id", "s-commands", "-n", "5", "--wait", "0").lines == []
+    assert "is invalid" in call("sub", "a b", "--id", "s-commands").complaint
 
 
 @pytest.mark.parametrize(
@@ -410,21 +414,21 @@ def test_wrong_usage(call: Callable[..., Finished], arguments: list[str]) -> Non
     assert call(*arguments).code == 2
 
 
-def test_a_message_that_could_not_be_printed_comes_again(broker: BrokerProcess) -> None:
-    with subscriber(broker, "s-full", "full"), publisher(broker) as putting:
-        putting.put("full", "x")
+def test_a_message_that_could_not_be_printed_comes_again(shared_broker: BrokerProcess, topic: str) -> None:
+    with subscriber(shared_broker, "s-full", topic), publisher(shared_broker) as putting:
+        putting.put(topic, "x")
     command = [sys.executable, "-m", "penstock", "get", "--id", "s-full"]
     with open("/dev/full", "wb") as full:
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment(broker))
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment(shared_broker))
     assert result.returncode == 1
     assert b"No space left" in result.stderr
-    assert penstock("get", "--id", "s-full", broker=broker).lines == ["x"]
+    assert penstock("get", "--id", "s-full", broker=shared_broker).lines == ["x"]
 
 
-def test_an_interrupt_ends_a_get_that_waits(broker: BrokerProcess) -> None:
-    subscriber(broker, "s-int", "silence").close()
+def test_an_interrupt_ends_a_get_that_waits(shared_broker: BrokerProcess, topic: str) -> None:
+    subscriber(shared_broker, "s-int", topic).close()
     command = [sys.executable, "-m", "penstock", "get", "--id", "s-int", "--wait", "600"]
-    with subprocess.Popen(command, env=environment(broker), stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, env=environment(shared_broker), stderr=subprocess.PIPE) as process:
         wait_until(lambda: threads_of(process.pid) > 4, "the clients of the command")
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 1

@@ -37,26 +37,20 @@ THERE: dict[str, Any] = {"lat": 49.30, "lon": -123.02}
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), "--storage", "memory", "--no-http") as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+def gateway(file_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     # On a busy machine it may take a while from one test to the next.
     options = ("--traffic-participation", "600")
-    with GatewayProcess(tmp_path_factory.mktemp("gateway"), broker.bootstrap, *options) as process:
+    with GatewayProcess(tmp_path_factory.mktemp("gateway"), file_broker.bootstrap, *options) as process:
         yield process
         assert "Traceback" not in process.log
 
 
 @pytest.fixture
-def heat(broker: BrokerProcess, gateway: GatewayProcess, car: str) -> Iterator[int]:
+def heat(file_broker: BrokerProcess, gateway: GatewayProcess, car: str) -> Iterator[int]:
     """The number of the window of now, with an empty heat map of this test's own."""
-    create_topic(broker.bootstrap, HEATMAP)
+    create_topic(file_broker.bootstrap, HEATMAP)
     yield now_ms() // WINDOW_MS
-    delete_topic(broker.bootstrap, HEATMAP)
+    delete_topic(file_broker.bootstrap, HEATMAP)
     wait_until(lambda: snapshot(gateway, car)["totals"] is None, "a heat map that is gone")
 
 
@@ -128,10 +122,10 @@ def test_positions_go_to_the_topics_of_their_quadrants(gateway: GatewayProcess) 
 
 
 def test_a_quadrant_s_topic_that_was_deleted_is_made_anew(
-    broker: BrokerProcess, gateway: GatewayProcess
+    file_broker: BrokerProcess, gateway: GatewayProcess
 ) -> None:
     contribute(gateway, "before")
-    delete_topic(broker.bootstrap, "traffic.r0.c0")
+    delete_topic(file_broker.bootstrap, "traffic.r0.c0")
     contribute(gateway, "after")
     assert [each["key"] for each in messages(gateway, "traffic.r0.c0")] == ["after"]
 
@@ -218,10 +212,10 @@ def test_the_console_looks_on_without_a_car(gateway: GatewayProcess) -> None:
 
 
 def test_a_contribution_is_known_to_every_gateway_and_after_a_restart(
-    broker: BrokerProcess, gateway: GatewayProcess, tmp_path: Path
+    file_broker: BrokerProcess, gateway: GatewayProcess, tmp_path: Path
 ) -> None:
     contribute(gateway, "wanderer")
-    with GatewayProcess(tmp_path, broker.bootstrap) as other:
+    with GatewayProcess(tmp_path, file_broker.bootstrap) as other:
         snapshot(other, "wanderer")  # it has just started, and has read of it
         other.restart(clean=False)
         snapshot(other, "wanderer")
@@ -236,18 +230,20 @@ def test_a_contribution_is_known_to_every_gateway_and_after_a_restart(
     assert len(recorded) == 1
 
 
-def test_a_stream_ends_with_its_car_s_participation(broker: BrokerProcess, heat: int, tmp_path: Path) -> None:
+def test_a_stream_ends_with_its_car_s_participation(
+    file_broker: BrokerProcess, heat: int, tmp_path: Path
+) -> None:
     seconds = str(3 * PATIENCE)
-    with GatewayProcess(tmp_path, broker.bootstrap, "--traffic-participation", seconds) as strict:
+    with GatewayProcess(tmp_path, file_broker.bootstrap, "--traffic-participation", seconds) as strict:
         contribute(strict, "leaves")
         with follow_heat(strict.url, "leaves") as events:
             contribute(strict, "leaves")
-            write_heat(broker.bootstrap, heat, {(0, 0): 1}, 1)
+            write_heat(file_broker.bootstrap, heat, {(0, 0): 1}, 1)
             events.until(1)
             wait_until(
                 lambda: strict.get(HEAT, params={"car": "leaves"}).status_code == 403, "the end of its time"
             )
-            write_heat(broker.bootstrap, heat, {(0, 0): 2}, 2)
+            write_heat(file_broker.bootstrap, heat, {(0, 0): 2}, 2)
             events.until_end()
             assert events.sent == 1
             assert events.failure is not None
@@ -258,12 +254,12 @@ def test_a_stream_ends_with_its_car_s_participation(broker: BrokerProcess, heat:
 
 
 def test_the_newest_window_whole_and_in_part(
-    broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
+    file_broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
 ) -> None:
     assert snapshot(gateway, car) == {"window": None, "cells": [], "newest": None, "totals": None}
     newest = now_ms()
-    write_heat(broker.bootstrap, heat - 1, {(1, 1): 9}, 9)
-    write_heat(broker.bootstrap, heat, {(3, 7): 12, (40, 40): 2, (5, 5): 0}, 23, newest)
+    write_heat(file_broker.bootstrap, heat - 1, {(1, 1): 9}, 9)
+    write_heat(file_broker.bootstrap, heat, {(3, 7): 12, (40, 40): 2, (5, 5): 0}, 23, newest)
     told = wait_sent(gateway, car, 23)
     assert told["window"] == {"start": heat * WINDOW_MS, "end": (heat + 1) * WINDOW_MS}
     assert told["newest"] == newest
@@ -289,23 +285,25 @@ def test_what_is_no_box(gateway: GatewayProcess, car: str, box: str) -> None:
     assert answer.json()["message"].startswith("bbox: ")
 
 
-def test_changes_as_they_come(broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str) -> None:
+def test_changes_as_they_come(
+    file_broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
+) -> None:
     for back in (3, 2, 1):
-        write_heat(broker.bootstrap, heat - back, {(back, 0): back}, 4 - back)
+        write_heat(file_broker.bootstrap, heat - back, {(back, 0): back}, 4 - back)
     wait_sent(gateway, car, 3)
     with follow_heat(gateway.url, car) as events:
         first = [events.take(), events.take()]
         assert [each["window"]["start"] for each in first] == [(heat - 2) * WINDOW_MS, (heat - 1) * WINDOW_MS]
-        write_heat(broker.bootstrap, heat, {(0, 1): 1, (0, 2): 1}, 5)
+        write_heat(file_broker.bootstrap, heat, {(0, 1): 1, (0, 2): 1}, 5)
         event = events.take()
         assert [(each["col"], each["count"]) for each in event["cells"]] == [(1, 1), (2, 1)]
         assert event["totals"]["sent"] == 5
         # Only what changed; and what is written again is no change.
-        write_heat(broker.bootstrap, heat, {(0, 1): 1, (0, 2): 3}, 7)
+        write_heat(file_broker.bootstrap, heat, {(0, 1): 1, (0, 2): 3}, 7)
         assert [(each["col"], each["count"]) for each in events.take()["cells"]] == [(2, 3)]
         # Cells without totals are half a batch.
-        fill_all(broker.bootstrap, HEATMAP, heat_messages(heat, {(0, 3): 1}, 8, now_ms())[:-1])
-        write_heat(broker.bootstrap, heat + 1, {(0, 4): 1}, 9)
+        fill_all(file_broker.bootstrap, HEATMAP, heat_messages(heat, {(0, 3): 1}, 8, now_ms())[:-1])
+        write_heat(file_broker.bootstrap, heat + 1, {(0, 4): 1}, 9)
         assert {events.take()["window"]["start"] for _ in range(2)} == {
             heat * WINDOW_MS, (heat + 1) * WINDOW_MS,
         }  # fmt: skip
@@ -314,68 +312,70 @@ def test_changes_as_they_come(broker: BrokerProcess, gateway: GatewayProcess, he
 
 
 def test_a_topic_that_is_deleted_and_made_anew(
-    broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
+    file_broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
 ) -> None:
-    write_heat(broker.bootstrap, heat, {(0, 0): 50}, 50)
+    write_heat(file_broker.bootstrap, heat, {(0, 0): 50}, 50)
     wait_sent(gateway, car, 50)
     with follow_heat(gateway.url, car) as events:
         events.until(50)
-        delete_topic(broker.bootstrap, HEATMAP)
+        delete_topic(file_broker.bootstrap, HEATMAP)
         events.until_end()  # what it was told is void: it comes back and is told anew
     assert snapshot(gateway, car)["cells"] == []
-    create_topic(broker.bootstrap, HEATMAP)
+    create_topic(file_broker.bootstrap, HEATMAP)
     with follow_heat(gateway.url, car) as events:
-        write_heat(broker.bootstrap, heat, {(0, 1): 1}, 1)
+        write_heat(file_broker.bootstrap, heat, {(0, 1): 1}, 1)
         events.until(1)
         assert events.counts == {(heat * WINDOW_MS, 0, 1): 1}
 
 
 def test_records_that_are_deleted_while_they_are_shown(
-    broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
+    file_broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
 ) -> None:
-    write_heat(broker.bootstrap, heat, {(0, 0): 1}, 1)
+    write_heat(file_broker.bootstrap, heat, {(0, 0): 1}, 1)
     with follow_heat(gateway.url, car) as events:
         events.until(1)
-        delete_records(broker.bootstrap, HEATMAP, 2)
-        write_heat(broker.bootstrap, heat, {(0, 1): 1}, 2)
+        delete_records(file_broker.bootstrap, HEATMAP, 2)
+        write_heat(file_broker.bootstrap, heat, {(0, 1): 1}, 2)
         events.until(2)
     assert len(wait_sent(gateway, car, 2)["cells"]) == 2
 
 
-def test_garbage_on_all_topics(broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str) -> None:
+def test_garbage_on_all_topics(
+    file_broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
+) -> None:
     gateway.get("/v1/traffic/streets")
-    write_heat(broker.bootstrap, heat, {(0, 0): 5}, 5)
+    write_heat(file_broker.bootstrap, heat, {(0, 0): 5}, 5)
     garbage = [b"", b"\xff\xfe", b"null", b"[]", b"{}", b'{"row":-1}', b'{"ts":"x"}', b"x" * 100_000, None]
     for key in (b"totals", b"0.0.0", b"\xff"):
-        fill(broker.bootstrap, HEATMAP, garbage, key=key)
-        fill(broker.bootstrap, CONTRIBUTIONS, garbage, key=key)
-    fill(broker.bootstrap, HEATMAP, garbage)
+        fill(file_broker.bootstrap, HEATMAP, garbage, key=key)
+        fill(file_broker.bootstrap, CONTRIBUTIONS, garbage, key=key)
+    fill(file_broker.bootstrap, HEATMAP, garbage)
     ahead = heat_messages(10**12, {(0, 0): 1}, 1, 1)[:1]
     elsewhere = heat_messages(heat, {(10**6, 10**6): 1}, 1, 1)[:1]
-    fill_all(broker.bootstrap, HEATMAP, [*ahead, *elsewhere])
-    write_heat(broker.bootstrap, heat, {(0, 1): 6}, 11)
+    fill_all(file_broker.bootstrap, HEATMAP, [*ahead, *elsewhere])
+    write_heat(file_broker.bootstrap, heat, {(0, 1): 6}, 11)
     told = wait_sent(gateway, car, 11)
     assert [(each["row"], each["col"], each["count"]) for each in told["cells"]] == [(0, 0, 5), (0, 1, 6)]
 
 
 def test_the_map_of_the_city_and_that_it_changes(
-    broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
+    file_broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
 ) -> None:
     """Last of all that use the map: it moves to another place, and back."""
     told = gateway.get("/v1/traffic/streets").json()
     assert told == {"type": "FeatureCollection", "features": [], "grid": DEFAULT_GRID.as_dict()}
-    create_topic(broker.bootstrap, MAP, cleanup_policy="compact")
+    create_topic(file_broker.bootstrap, MAP, cleanup_policy="compact")
     island = Grid(BBox(177.0, -19.0, -178.0, -16.0), rows=1, cols=3, cells=4)
     line = {"type": "LineString", "coordinates": [[179.0, -18.0], [-179.0, -17.0]]}
     street = {"type": "Feature", "geometry": line, "properties": {"kind": "avenue", "name": "Main"}}
     streets = json.dumps({"type": "FeatureCollection", "features": [street]}).encode()
-    write_heat(broker.bootstrap, heat, {(0, 7): 3}, 3)
+    write_heat(file_broker.bootstrap, heat, {(0, 7): 3}, 3)
     wait_sent(gateway, car, 3)
     with follow_heat(gateway.url, car) as events:
         events.until(3)
-        fill(broker.bootstrap, MAP, [b"garbage"], key=b"grid")
-        fill(broker.bootstrap, MAP, [b'{"features":1}', streets], key=b"streets")
-        fill(broker.bootstrap, MAP, [island.to_json()], key=b"grid")
+        fill(file_broker.bootstrap, MAP, [b"garbage"], key=b"grid")
+        fill(file_broker.bootstrap, MAP, [b'{"features":1}', streets], key=b"streets")
+        fill(file_broker.bootstrap, MAP, [island.to_json()], key=b"grid")
         moved = events.take()["cells"][0]
         assert (moved["lat"], moved["lon"]) == island.cell_center(Cell(0, 7))
     try:
@@ -387,14 +387,14 @@ def test_the_map_of_the_city_and_that_it_changes(
         assert gateway.post(POSITIONS, across).json() == {"status": "success", "written": 1}
         assert [each["key"] for each in messages(gateway, "traffic.r0.c2")] == ["fiji"]
     finally:
-        delete_topic(broker.bootstrap, MAP)
+        delete_topic(file_broker.bootstrap, MAP)
     wait_until(
         lambda: gateway.get("/v1/traffic/streets").json()["grid"] == DEFAULT_GRID.as_dict(), "the default"
     )
 
 
 def test_a_slow_reader_is_shown_the_newest_state(
-    broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
+    file_broker: BrokerProcess, gateway: GatewayProcess, heat: int, car: str
 ) -> None:
     """More than all buffers hold is written while it does not read; it gets far fewer events."""
     batches = 300
@@ -411,7 +411,7 @@ def test_a_slow_reader_is_shown_the_newest_state(
             totals = Totals(sent=count, counted=count, reasons=reasons)
             many += heat_messages(heat, {(0, 0): count}, count, now_ms())[:-1]
             many.append({"key": totals.key, "value": totals.to_json()})
-        fill_all(broker.bootstrap, HEATMAP, many)
+        fill_all(file_broker.bootstrap, HEATMAP, many)
         wait_sent(gateway, car, batches)
         received = bytearray()
         end = f'"count":{batches},'.encode()
@@ -423,10 +423,10 @@ def test_a_slow_reader_is_shown_the_newest_state(
 
 
 def test_a_gateway_that_nobody_asks_about_traffic_has_none_of_it(
-    broker: BrokerProcess, heat: int, tmp_path: Path
+    file_broker: BrokerProcess, heat: int, tmp_path: Path
 ) -> None:
-    write_heat(broker.bootstrap, heat, {(0, 0): 1}, 1)
-    with GatewayProcess(tmp_path, broker.bootstrap, "--traffic-participation", "0") as idle:
+    write_heat(file_broker.bootstrap, heat, {(0, 0): 1}, 1)
+    with GatewayProcess(tmp_path, file_broker.bootstrap, "--traffic-participation", "0") as idle:
         assert idle.get("/topics").status_code == 200
         assert "traffic" not in idle.get("/metrics").text
         with follow_heat(idle.url) as events:  # without the rule no car is asked for
@@ -459,7 +459,7 @@ def test_brokers_that_are_away(tmp_path: Path) -> None:
         assert "Traceback" not in gateway.log
 
 
-def test_nothing_is_created_by_reading(broker: BrokerProcess, gateway: GatewayProcess, car: str) -> None:
+def test_nothing_is_created_by_reading(file_broker: BrokerProcess, gateway: GatewayProcess, car: str) -> None:
     snapshot(gateway, car)
     there = [topic["name"] for topic in gateway.get("/v1/topics").json()["topics"]]
     assert CONTRIBUTIONS in there

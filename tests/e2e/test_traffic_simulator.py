@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from penstock.client.errors import InvalidPositionError
@@ -18,7 +17,6 @@ from penstock.traffic.position import FUTURE_MS_MAX, Position
 from penstock.traffic.simulator.faults import LATE_AFTER_MS
 from penstock.traffic.topics import QUADRANT_PARTITIONS
 from tests.support import managed_process
-from tests.support.broker import BrokerProcess
 from tests.support.commands import environment, penstock
 from tests.support.managed_process import ManagedProcess
 from tests.support.ports import free_port
@@ -28,15 +26,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+    from tests.support.broker import BrokerProcess
+
 OLD_MS = 60_000
 WINDOW_MS = 5_000
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """Of this file alone: the names of the topics are given."""
-    with BrokerProcess(tmp_path_factory.mktemp("traffic")) as process:
-        yield process
 
 
 class Simulator(ManagedProcess):
@@ -169,14 +162,16 @@ def ends(broker: BrokerProcess) -> dict[str, int]:
     return dict(read_log(broker).per_topic)
 
 
-def test_the_topics_hold_what_the_truth_says(broker: BrokerProcess, tmp_path: Path) -> None:
+def test_the_topics_hold_what_the_truth_says(file_broker: BrokerProcess, tmp_path: Path) -> None:
     faults = ("--duplicates", "0.06", "--late", "0.4", "--broken", "0.04")
     seconds = LATE_AFTER_MS // 1_000 + 2
-    with Simulator(broker, tmp_path, "--cars", "400", "--rate", "2", "--seed", "5", *faults) as simulator:
+    with Simulator(
+        file_broker, tmp_path, "--cars", "400", "--rate", "2", "--seed", "5", *faults
+    ) as simulator:
         simulator.wait_for_lines(seconds, timeout_s=seconds + 15)
         summary = simulator.stop(signal.SIGTERM)
         truth = simulator.truth
-    log = read_log(broker)
+    log = read_log(file_broker)
     assert truth["unknown"] == 0
     assert log.records == truth["sent"]
     assert truth["sent"] == truth["good"] + truth["duplicates"] + truth["late"] + truth["broken"]
@@ -196,13 +191,13 @@ def test_the_topics_hold_what_the_truth_says(broker: BrokerProcess, tmp_path: Pa
     assert "per second)" in simulator.lines[-1]
 
 
-def test_cars_of_one_quadrant_and_ctrl_c(broker: BrokerProcess, tmp_path: Path) -> None:
-    before = ends(broker)
-    with Simulator(broker, tmp_path, "--cars", "50", "--quadrants", "r0.c1", "--json") as simulator:
+def test_cars_of_one_quadrant_and_ctrl_c(file_broker: BrokerProcess, tmp_path: Path) -> None:
+    before = ends(file_broker)
+    with Simulator(file_broker, tmp_path, "--cars", "50", "--quadrants", "r0.c1", "--json") as simulator:
         simulator.wait_for_lines(1, timeout_s=15)
         answer = json.loads(simulator.stop(signal.SIGINT))
         truth = simulator.truth
-    after = ends(broker)
+    after = ends(file_broker)
     new = {topic: after[topic] - before.get(topic, 0) for topic in after}
     assert {topic for topic, count in new.items() if count} == {"traffic.r0.c1"}
     assert new["traffic.r0.c1"] == truth["sent"] == truth["good"] == answer["sent"] > 0
@@ -213,20 +208,20 @@ def test_cars_of_one_quadrant_and_ctrl_c(broker: BrokerProcess, tmp_path: Path) 
         assert row < cells <= col
 
 
-def test_the_streets_are_on_the_map_that_everybody_reads(broker: BrokerProcess, tmp_path: Path) -> None:
-    answer = penstock("traffic", "simulate", "--cars", "10", "--seconds", "0.5", "--json", broker=broker)
+def test_the_streets_are_on_the_map_that_everybody_reads(file_broker: BrokerProcess, tmp_path: Path) -> None:
+    answer = penstock("traffic", "simulate", "--cars", "10", "--seconds", "0.5", "--json", broker=file_broker)
     assert json.loads(answer.lines[0])["good"] > 0
-    found = read_map(broker.bootstrap)
+    found = read_map(file_broker.bootstrap)
     assert found.grid == DEFAULT_GRID
     assert found.streets is not None
     assert {each["properties"]["kind"] for each in found.streets["features"]} >= {"bridge", "river", "avenue"}
 
 
-def test_what_cannot_be_done_is_said(broker: BrokerProcess, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_said(file_broker: BrokerProcess, tmp_path: Path) -> None:
     nobody = penstock("traffic", "simulate", "--bootstrap", f"127.0.0.1:{free_port()}")
     assert nobody.complaint.startswith("no broker reachable")
-    elsewhere = penstock("traffic", "simulate", "--quadrants", "r7.c0", broker=broker)
+    elsewhere = penstock("traffic", "simulate", "--quadrants", "r7.c0", broker=file_broker)
     assert elsewhere.complaint == "the map has no quadrant r7.c0"
-    wrong = penstock("traffic", "simulate", "--rate", "nan", broker=broker)
+    wrong = penstock("traffic", "simulate", "--rate", "nan", broker=file_broker)
     assert wrong.code == 2
     assert "more than 0" in wrong.err

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 FIRST_CONTROLLER = 1001
+RACKS = ("north", "east", "south")
+"""Of the brokers 1 to 3, for tests in which racks matter."""
 HTTP_SECONDS_MAX = 2.0
 
 

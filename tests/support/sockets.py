@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from tests.support.gateway import GatewayProcess
 
 RECEIVE_S_MAX = 20.0
+CLOSE_S_MAX = 0.5
+"""How long a client waits for the gateway's goodbye. One that was killed never says it, and the client does
+not see that its connection has ended behind messages that nobody takes."""
 
 
 def open_socket(gateway: GatewayProcess, path: str, **options: Any) -> ClientConnection:
     """A connection to `/v1/topics/…`; for use in a `with`."""
-    return connect(f"ws://127.0.0.1:{gateway.port}/v1/topics/{path}", proxy=None, **options)
+    url = f"ws://127.0.0.1:{gateway.port}/v1/topics/{path}"
+    return connect(url, proxy=None, close_timeout=CLOSE_S_MAX, **options)
 
 
 def receive(socket: ClientConnection) -> dict[str, Any]:

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from tests.support.broker import BrokerProcess
-
-
-@pytest.fixture
-def bootstrap(shared_broker: BrokerProcess) -> str:
-    return shared_broker.bootstrap
-
 
 def save(frame: DataFrame, bootstrap: str, **options: str) -> None:
     frame.write.format("penstock").mode("append").option("bootstrap", bootstrap).options(**options).save()

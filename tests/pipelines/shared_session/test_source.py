@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@pytest.fixture
-def bootstrap(shared_broker: BrokerProcess) -> str:
-    return shared_broker.bootstrap
-
-
 def load(spark: SparkSession, bootstrap: str, **options: str) -> DataFrame:
     return spark.read.format("penstock").option("bootstrap", bootstrap).options(**options).load()
 

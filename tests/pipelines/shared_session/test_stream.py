@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 QUERY_S_MAX = 60
 
 
-@pytest.fixture
-def bootstrap(shared_broker: BrokerProcess) -> str:
-    return shared_broker.bootstrap
-
-
 @dataclass
 class Stream:
     """A query that reads what is there and ends; started again, it goes on from its checkpoint."""
