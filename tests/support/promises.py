@@ -40,8 +40,8 @@ RINGS = """\
 disturbance. A ring, a file or a test alone, once `make install` has been run:
 
     .venv/bin/pytest tests/sim
-    .venv/bin/pytest tests/e2e/test_crash.py
-    .venv/bin/pytest tests/e2e/test_crash.py -k kill_9
+    .venv/bin/pytest tests/e2e/test_broker_crashes.py
+    .venv/bin/pytest tests/e2e/test_broker_crashes.py -k kill_9
 
 `PENSTOCK_COMPAT_BOOTSTRAP=host:port` runs `compat` against that broker, Apache Kafka for example. A
 simulation that fails prints its seed and the command that repeats it.
