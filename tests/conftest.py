@@ -40,12 +40,13 @@ if TYPE_CHECKING:
 
 
 LONG_RINGS = ("browser", "e2e", "compat", "sim")
-SHARED_SESSION = "tests/pipelines/shared_session"
+FOLDERS = ("tests/browser", "tests/pipelines/shared_session")
+"""Whose files share something that is expensive to start: a browser, a Spark session."""
 
 
 def together(nodeid: str) -> str:
-    """What runs in one process: a file, or those with one Spark session between them."""
-    return SHARED_SESSION if nodeid.startswith(SHARED_SESSION) else nodeid.partition("::")[0]
+    """What runs in one process, without anything in between: a file, or a folder."""
+    return next((folder for folder in FOLDERS if nodeid.startswith(folder)), nodeid.partition("::")[0])
 
 
 class Scheduling(LoadFileScheduling):
@@ -154,7 +155,7 @@ class FirstFailures:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._terminal.ensure_newline()
+            self._terminal.write_line("")
             self._terminal.section(f"{report.nodeid} ({report.when})", red=True)
             self._terminal.write_line(report.longreprtext)
 

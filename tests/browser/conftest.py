@@ -22,15 +22,15 @@ OPENED = pytest.StashKey[list[Console]]()
 OpenConsole = Callable[..., Console]
 
 
-# For the whole run and not for this folder: files of other folders may run in between.
-@pytest.fixture(scope="session")
+# Not for the whole run: Playwright has an event loop of its own in this thread, and others want theirs. The
+# files of this folder follow each other in one process, so it is one browser all the same.
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Chromium]:
     assert (FOLDER / INDEX).exists(), "the console is not built: make console"
     with Chromium() as started:
         yield started
 
 
-# As long as files of this folder follow each other: idle for the rest of a run it costs more than a start.
 @pytest.fixture(scope="package")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
     """One broker, and a supervisor that starts the gateway again when a test has killed it."""
