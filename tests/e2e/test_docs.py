@@ -170,7 +170,7 @@ def pages_with_commands() -> Iterator[Any]:
             yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
-@pytest.mark.parametrize("page", pages_with_commands())
+@pytest.mark.parametrize("page", list(pages_with_commands()))
 def test_the_commands_of_a_page(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     try:

@@ -4,8 +4,9 @@ Spark starts it with the module of the workers as its argument (`spark.python.da
 imported here is imported once and not again by each worker.
 
 Arrow imports pandas, where it is installed, to find out whether what it is given comes from there: half of a
-worker's start. Told once that there is none, it asks no more. So this is not for sessions in which others run
-functions of their own, which may well use pandas.
+worker's start. Told once that there is none, it asks no more until something is converted to pandas: that
+imports it after all. A worker that makes columns from pandas, and was given none before, would not be
+understood. So this is not for sessions in which others run functions of their own.
 """
 
 from __future__ import annotations

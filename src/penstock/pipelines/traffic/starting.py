@@ -6,6 +6,7 @@ from typing import Final
 
 from penstock.spark.application import Application
 from penstock.spark.small_batches import small_batches
+from penstock.spark.worker_daemon import MODULE
 
 
 def config(master: str | None) -> dict[str, str]:
@@ -14,6 +15,7 @@ def config(master: str | None) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "1",  # there is one group
         # The state is written as a whole with each batch.
         "spark.sql.streaming.stateStore.maintenanceInterval": "15s",
+        "spark.python.daemon.module": MODULE,
     }
 
 
