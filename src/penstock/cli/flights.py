@@ -103,7 +103,8 @@ def run(
                 raise CommandFailed(str(error)) from error
     except (CsvError, OutputError, SparkSetupError) as error:
         raise CommandFailed(str(error)) from error
-    launch.make_archive()
+    if java is not None:
+        launch.make_archive()
     if json:
         from dataclasses import asdict
 

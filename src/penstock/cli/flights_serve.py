@@ -98,7 +98,8 @@ def serve(
     except Exception as error:  # whatever it is, as a full disk: it may be better the next time
         traceback.print_exc()
         raise typer.Exit(DIED) from error
-    launch.make_archive()
+    if java is not None:
+        launch.make_archive()
 
 
 def say(line: str) -> None:

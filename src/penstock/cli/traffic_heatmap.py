@@ -77,7 +77,8 @@ def heatmap(
                 raise CommandFailed(str(error)) from error
     except (FolderError, SparkSetupError) as error:
         raise CommandFailed(str(error)) from error
-    launch.make_archive()
+    if java is not None:
+        launch.make_archive()
 
 
 @contextmanager

@@ -43,23 +43,33 @@ def make(java: Path, home: Path) -> None:
     with claimed(archive.with_suffix(".lock")) as is_ours:
         if not is_ours or archive.exists():
             return
-        aside = archive.with_suffix(f".{os.getpid()}")
-        record = class_archive.recording(java, archive, aside)
-        options = f"{defaults(MASTER)['spark.driver.extraJavaOptions']} {BRIEF} {record}"
-        config = {"spark.driver.extraJavaOptions": options}
-        with launch.started(MASTER, app_name="sample run", config=config) as started:
-            if started is None:
-                sys.exit("this Spark is started by its own scripts, and no archive is made for them")
-            from penstock.spark import session
+        failed = class_archive.failed_path(archive)
+        try:
+            record(java, archive)
+        except Exception:  # whatever it is: it would be the same after the next command
+            failed.touch()
+            raise
+        failed.unlink(missing_ok=True)
 
-            spark = session(MASTER, app_name="sample run", config=config, java=started)
-            try:
-                use(spark)
-                spark.stop()
-                started.end()  # Java writes the archive now
-                aside.replace(archive)
-            finally:
-                aside.unlink(missing_ok=True)
+
+def record(java: Path, archive: Path) -> None:
+    aside = archive.with_suffix(f".{os.getpid()}")
+    options = f"{defaults(MASTER)['spark.driver.extraJavaOptions']} {BRIEF}"
+    recording = class_archive.recording(java, archive, aside)
+    config = {"spark.driver.extraJavaOptions": f"{options} {recording}"}
+    with launch.started(MASTER, app_name="sample run", config=config) as started:
+        if started is None:
+            sys.exit("this Spark is started by its own scripts, and no archive is made for them")
+        from penstock.spark import session
+
+        spark = session(MASTER, app_name="sample run", config=config, java=started)
+        try:
+            use(spark)
+            spark.stop()
+            started.end()  # Java writes the archive now
+            aside.replace(archive)
+        finally:
+            aside.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -51,6 +51,11 @@ def base_path(java: Path, archive: Path) -> Path | None:
     return archive.with_suffix(".base.jsa")
 
 
+def failed_path(archive: Path) -> Path:
+    """Is there when it could not be made: nobody tries that after every command."""
+    return archive.with_suffix(".failed")
+
+
 def recording(java: Path, archive: Path, aside: Path) -> str:
     """The options for a run whose classes Java writes to `aside` when it ends."""
     base = base_path(java, archive)
@@ -70,7 +75,9 @@ def recording(java: Path, archive: Path, aside: Path) -> str:
 def make_in_background(java: Path, home: Path) -> None:
     """Start the maker, unless the archive is there, nobody wants it or there is no room for it."""
     archive = path(java, home)
-    if _is_off() or archive.exists() or disk_usage(_existing(archive)).free < FREE_BYTES_MIN:
+    if _is_off() or archive.exists() or failed_path(archive).exists():
+        return
+    if disk_usage(_existing(archive)).free < FREE_BYTES_MIN:
         return
     subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", MAKER],

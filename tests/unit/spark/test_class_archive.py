@@ -87,6 +87,16 @@ def test_it_is_made_in_the_background_when_it_is_wanted_and_missing(
     assert started == [[sys.executable, "-m", "penstock.pipelines.sample_run"]] * made
 
 
+def test_what_failed_once_is_not_tried_after_every_command(
+    java: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = class_archive.failed_path(class_archive.path(java, home))
+    failed.parent.mkdir(parents=True)
+    failed.touch()
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("started"))
+    class_archive.make_in_background(java, home)
+
+
 def test_a_full_disk_gets_no_archive(java: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(class_archive, "FREE_BYTES_MIN", 1 << 62)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("started"))
