@@ -11,7 +11,7 @@ PYTHON = $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 pyt
 .PHONY: help install console console-test tools archive demo lint check test flaky bench soak clean
 
 # How many processes share the tests: most of them wait for something.
-PROCESSES ?= 4
+PROCESSES ?= 3
 PYTEST = $(BIN)/pytest -n $(PROCESSES) --no-loadscope-reorder
 # The rings whose tests are short and need nothing but Python: they come first.
 QUICK_RINGS := tests/unit tests/scripts
