@@ -52,9 +52,9 @@ from tests.support.wait import wait_until
 if TYPE_CHECKING:
     from typing import Any
 
-KILLS = int(os.environ.get("PENSTOCK_FLIGHTS_KILLS", "4"))
+KILLS = int(os.environ.get("PENSTOCK_FLIGHTS_KILLS", "5"))
 SEED = os.environ.get("PENSTOCK_FLIGHTS_SEED", "1")
-CLIENTS = 5
+CLIENTS = 8
 ROWS = 2_000
 """Of the smallest table; each is larger than the one before."""
 ATTEMPTS = 5

@@ -1,7 +1,7 @@
 """An archive of the classes that Spark loads, in a form that Java takes as it is.
 
 Loading and checking some 15,000 classes is most of what a starting Spark does. Java can write the classes of
-a run to a file and map it at the next start ("application class data sharing"), which takes two thirds off
+a run to a file and map it at the next start ("application class data sharing"), which takes a third off
 the processor time of a short job. The file fits one Java and one set of jars; Java ignores it for any other.
 
 `penstock.pipelines.sample_run` makes it, in the background after the first command that did without. It has

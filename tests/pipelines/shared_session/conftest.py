@@ -17,14 +17,9 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     from penstock.spark import session
     from penstock.spark.defaults import defaults
-    from penstock.spark.worker_daemon import MODULE
 
     options = defaults("local[2]")["spark.driver.extraJavaOptions"]
-    config = {
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"{options} {QUICK_START}",
-        "spark.python.daemon.module": MODULE,
-    }
+    config = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": f"{options} {QUICK_START}"}
     spark = session("local[2]", config=config)
     yield spark
     spark.stop()
