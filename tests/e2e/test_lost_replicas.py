@@ -80,7 +80,12 @@ def check_healed(cluster: Cluster, node: NodeProcess, topic: str, reason: str) -
         lambda: node.log_bytes(topic) == cluster.leader_of(topic).log_bytes(topic),
         "the replica is filled up",
     )
-    with RawClient(cluster.leader_of(topic).bootstrap) as client:
+    leader = cluster.leader_of(topic)
+    wait_until(
+        lambda: leader.partition(topic).get("high_watermark") == len(VALUES),
+        "a leader that knows what is committed",
+    )
+    with RawClient(leader.bootstrap) as client:
         records = [record for _, batch in read_all(client, topic) for record in all_records(batch)]
     assert [record.value for record in records] == VALUES
 

@@ -70,12 +70,13 @@ class NodeProcess(BrokerProcess):
         """The cluster as this node knows it; empty if it does not answer."""
         return self._ask("/v1/cluster")
 
+    def partition(self, topic: str, index: int = 0) -> dict[str, Any]:
+        """As this node knows it; empty while it does not."""
+        return partition_in(self.status(), topic, index)
+
     def leader_of(self, topic: str) -> int | None:
         """Who leads the topic's first partition, as this node knows it."""
-        for each in self.status().get("topics", []):
-            if each["name"] == topic:
-                return each["partitions"][0]["leader"]  # type: ignore[no-any-return]
-        return None
+        return self.partition(topic).get("leader")
 
     def events(self) -> list[dict[str, Any]]:
         """The cluster log as this node has it; empty if it does not answer."""
@@ -184,10 +185,7 @@ class Cluster:
 
     def partition(self, topic: str, index: int = 0) -> dict[str, Any]:
         """Empty while it is not known."""
-        for each in self.status().get("topics", []):
-            if each["name"] == topic:
-                return dict(each["partitions"][index])
-        return {}
+        return partition_in(self.status(), topic, index)
 
     def leader_of(self, topic: str, index: int = 0) -> NodeProcess:
         def leader() -> NodeProcess | None:
@@ -226,10 +224,11 @@ class Cluster:
             node.wait_ready(timeout_s=60.0)
 
     def wait_healed(self, topics: Iterable[str], *, timeout_s: float = 30.0) -> None:
-        """Every broker says: there is a controller, all brokers serve, the topics are in sync everywhere."""
+        """Every broker says: there is a controller, all brokers serve, the topics are in sync everywhere,
+        and what it leads itself is open."""
         wanted = set(topics)
         wait_until(
-            lambda: all(is_healed(node.status(), wanted) for node in self.brokers.values()),
+            lambda: all(is_healed(node.status(), wanted, node.id) for node in self.brokers.values()),
             "all replicas in sync again",
             timeout_s=timeout_s,
         )
@@ -275,14 +274,23 @@ class Cluster:
             self.kill_all()
 
 
-def is_healed(status: dict[str, Any], topics: set[str]) -> bool:
+def partition_in(status: dict[str, Any], topic: str, index: int) -> dict[str, Any]:
+    for each in status.get("topics", []):
+        if each["name"] == topic:
+            return dict(each["partitions"][index])
+    return {}
+
+
+def is_healed(status: dict[str, Any], topics: set[str], node_id: int) -> bool:
     known = {topic["name"]: topic["partitions"] for topic in status.get("topics", [])}
     return (
         status.get("controller") is not None
         and all(broker["state"] == "running" for broker in status["brokers"])
         and topics <= known.keys()
         and all(
-            partition["leader"] and set(partition["isr"]) == set(partition["replicas"])
+            partition["leader"]
+            and set(partition["isr"]) == set(partition["replicas"])
+            and (partition["leader"] != node_id or partition["high_watermark"] is not None)
             for topic in topics
             for partition in known[topic]
         )
