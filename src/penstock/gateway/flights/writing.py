@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.flights.records import Request, chunk_headers, end_headers, request_value
 from penstock.flights.topics import FILE_TOPICS, PLANS, REQUESTS
 from penstock.gateway.kafka.errors import KafkaUnavailableError, ProducerReplacedError, UnknownTopicError
-from penstock.gateway.kafka.planned_topics import PlannedTopics
+from penstock.gateway.kafka.planned_topics import ATTEMPTS_MAX, PlannedTopics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +34,9 @@ class FlightsWriter:
     async def _write(
         self, topic: str, job: str, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()
     ) -> None:
-        """Repeated once if the topic was deleted since it was seen, or if the producer took the record with
+        """Repeated if the topic was deleted since it was seen, or if the producer took the record with
         it when it was replaced: all of these records count once, however often they are written."""
-        for _ in range(2):
+        for _ in range(ATTEMPTS_MAX):
             await self._topics.ensure((topic,), PLANS.__getitem__)
             try:
                 await self._producer.send(topic, value, key=job.encode(), headers=headers)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
 
 CREATION_S_MAX: Final = 10.0
+ATTEMPTS_MAX: Final = 4
+"""To write to a topic that may be deleted meanwhile. That alone may cost two: the producer finds it gone, and
+is then replaced itself."""
 
 
 class PlannedTopics:

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.gateway.kafka.errors import KafkaUnavailableError, ProducerReplacedError, UnknownTopicError
-from penstock.gateway.kafka.planned_topics import PlannedTopics
+from penstock.gateway.kafka.planned_topics import ATTEMPTS_MAX, PlannedTopics
 from penstock.traffic.participation import contribution_value
 from penstock.traffic.topics import CONTRIBUTIONS
 
@@ -44,12 +44,13 @@ class PositionWriter:
         due = {car for car in cars if self._participants.is_due(car, now_ms)}
         value = contribution_value(now_ms)
         messages += [Message(CONTRIBUTIONS, value, car.encode()) for car in due]
-        await self._topics.ensure({message.topic for message in messages}, grid.plan_of_topic)
-        missed = await self._send(messages)
-        if missed:
-            await self._topics.ensure({message.topic for message in missed}, grid.plan_of_topic)
-            if again := await self._send(missed):
-                raise KafkaUnavailableError(f"{again[0].topic} comes and goes")
+        for _ in range(ATTEMPTS_MAX):
+            await self._topics.ensure({message.topic for message in messages}, grid.plan_of_topic)
+            messages = await self._send(messages)
+            if not messages:
+                break
+        else:
+            raise KafkaUnavailableError(f"{messages[0].topic} comes and goes")
         for car in cars:
             self._participants.contributed(car, now_ms, is_recorded=car in due)
 
