@@ -88,18 +88,26 @@ class Replica:
             elif self.follower is not None:
                 self.follower.state = state
             return
-        self.resign()
+        before = self.state
+        leads_on = (
+            before is not None
+            and before.leader == state.leader
+            and before.leader_epoch + 1 == state.leader_epoch
+        )
+        self.resign(leads_on=leads_on)
         self.state = state
         self.begin_role()
 
-    def resign(self) -> None:
+    def resign(self, *, leads_on: bool = False) -> None:
         self.leader = self.follower = None
         self.fetch_id += 1
-        for waiting in self.produced:
-            waiting.reply(ErrorCode.not_leader_or_follower, -1)
+        if not leads_on:
+            for waiting in self.produced:
+                waiting.reply(ErrorCode.not_leader_or_follower, -1)
+            self.produced = []
         for fetch in self.fetches.values():
             fetch.reply(ReplicaAnswer(ErrorCode.not_leader_or_follower), b"")
-        self.produced, self.fetches, self.told = [], {}, {}
+        self.fetches, self.told = {}, {}
 
     def begin_role(self) -> None:
         state, me = self.state, self.broker.broker_id

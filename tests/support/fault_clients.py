@@ -5,6 +5,7 @@ All of them write into one `Recorder`. A value is written once and says who sent
 
 from __future__ import annotations
 
+import logging
 import random
 import sys
 import threading
@@ -44,6 +45,8 @@ WRITER: dict[str, Any] = {
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 200,
     "message.timeout.ms": 600_000,
+    "debug": "eos",  # why it begins an epoch: see Recorder.epochs
+    "log_level": 7,
 }
 READER: dict[str, Any] = {
     "enable.auto.commit": False,
@@ -65,6 +68,8 @@ class Recorder:
         self.history = History()
         self.complaints: list[str] = []
         """What no client should ever be told."""
+        self.epochs: list[str] = []
+        """Why idempotent producers began new epochs, after which they may write something twice."""
         self._lock = threading.Lock()
         self._sends: list[list[Any]] = []
 
@@ -170,7 +175,8 @@ class Writer(Client):
             self._live(f"{self.name}/{lives}" if self._life_s else self.name)
 
     def _live(self, name: str) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, **CLIENT, **WRITER})
+        own = {"bootstrap.servers": self.bootstrap, "logger": _logger(name, self.recorder)}
+        producer = Producer({**CLIENT, **WRITER, **own})
         end = time.monotonic() + (self._chance.uniform(0.1, self._life_s) if self._life_s else float("inf"))
         self._in_flight = 0
         while not self.stopping.is_set() and time.monotonic() < end:
@@ -201,6 +207,20 @@ class Writer(Client):
                 self.recorder.complain(f"{value}: {error}")
 
         producer.produce(self.topic, value, partition=partition, on_delivery=delivered)
+
+
+def _logger(writer: str, recorder: Recorder) -> logging.Logger:
+    """Keeps of what librdkafka says what explains a duplicate."""
+
+    def keep(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if "bump" in text or text.startswith("ERRSEQ"):
+            recorder.epochs.append(f"{writer}: {text}")
+        return False
+
+    logger = logging.Logger(writer)
+    logger.addFilter(keep)
+    return logger
 
 
 class RawWriter(Client):

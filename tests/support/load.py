@@ -71,7 +71,7 @@ class Load:
         assert recorder.complaints == []
         assert all(send.outcome is Outcome.OK for send in history.sends), "a write was not acknowledged"
         anomalies = check(history)
-        assert not anomalies, summary(anomalies)
+        assert not anomalies, "\n".join((summary(anomalies), *recorder.epochs))
         assert sum(len(poll.records) for poll in history.polls) == len(history.sends)
 
 

@@ -164,6 +164,11 @@ class Partition:
             return
         self.image = image
         if image.leader_epoch != before.leader_epoch or image.leader != before.leader:
+            # An epoch of another leader in between, of which we never heard, puts in doubt what we appended.
+            leads_on = image.leader == before.leader and image.leader_epoch == before.leader_epoch + 1
+            if not leads_on:
+                self._fail_waiting(ApiError(ErrorCode.not_leader_or_follower))
+                self._uncommitted.clear()
             self._take_role(image, live)
         elif image.partition_epoch != before.partition_epoch:
             if self.leader is not None and self.leader.changed(state_of(image)):
@@ -185,9 +190,7 @@ class Partition:
 
     def _take_role(self, image: PartitionImage, live: Collection[int]) -> None:
         self.leader = self.follower = None
-        self._fail_waiting(ApiError(ErrorCode.not_leader_or_follower))
         self.verifications.resign()
-        self._uncommitted.clear()
         if image.leader == self._me:
             self.log.begin_epoch(image.leader_epoch)
             self.leader = PartitionLeader(

@@ -277,6 +277,31 @@ def test_another_epoch_of_the_same_leader_promises_nothing_of_the_last() -> None
     assert (answers.told, partition.high_watermark) == (["all: not_leader_or_follower"], 1)
 
 
+def test_who_waits_goes_on_waiting_in_the_next_epoch_of_the_same_leader() -> None:
+    """The end of a replica begins an epoch, and nothing that was appended is in doubt."""
+    partition, writers = make(OF_THREE)
+    answers = Answers()
+    watcher = Watcher()
+    partition.add_reader(watcher)
+    append(partition)
+    partition.when_committed(1, answers.named("all"))
+    partition.when_flushed(1, answers.named("one"))
+    fetched(partition, 2, 1)
+    partition.apply(led_by(1, 4), ALL)
+    assert answers.told == []
+    while writers.jobs:
+        writers.finish()
+    assert answers.told == ["one"]
+    fetched(partition, 3, 1)
+    assert answers.told == ["one"], "what 2 said in another epoch does not count"
+    fetched(partition, 2, 1)
+    assert (answers.told, partition.high_watermark) == (["one", "all"], 1)
+    assert watcher.sizes[-1] > 0, "readers hear how much they can read"
+    partition.apply(led_by(2, 5), ALL)
+    partition.apply(led_by(1, 6), ALL)
+    assert answers.told == ["one", "all"]
+
+
 def test_without_a_leader_nobody_is_followed() -> None:
     partition, _ = make(OF_THREE)
     partition.apply(led_by(-1, 4), ALL)
