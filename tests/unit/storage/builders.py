@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -11,6 +13,7 @@ from penstock.wire.records import Record, encode_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from penstock.storage import PartitionLog
 
@@ -59,3 +62,12 @@ def small_config(**changes: object) -> LogConfig:
     """Many segments and index entries even with little data."""
     values: dict[str, object] = {"segment_bytes": 1000, "index_interval_bytes": 150, **changes}
     return LogConfig(**values)  # type: ignore[arg-type]
+
+
+def open_in(folder: Path) -> list[str]:
+    """The files in a folder that this process has open. All it has open would count those of other threads."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return [each for each in found if each.startswith(f"{folder}/")]

@@ -28,7 +28,7 @@ from penstock.storage.cleaner import build_key_map
 from penstock.storage.cleaning_files import FileRound
 from penstock.wire.batch import read_header
 from penstock.wire.records import decode_records
-from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append_flushed, batch, small_config
+from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append_flushed, batch, open_in, small_config
 from tests.unit.storage.disks import CrashError, CrashingDisk, QuickDisk
 
 if TYPE_CHECKING:
@@ -373,11 +373,11 @@ def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
     raw[-5] ^= 0xFF
     path.write_bytes(raw)
     plan.dirty_from = plan.end_offset  # the damage is met while writing, not while collecting keys
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_in(tmp_path)
     with pytest.raises(StorageError, match="CRC mismatch"):
         run_compaction(plan)
     assert cleaned(tmp_path) == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_in(tmp_path) == before
     storage.close()
 
 

@@ -11,7 +11,16 @@ from uuid import UUID
 import pytest
 
 from penstock.storage import FileStorage, Flush, LogConfig, StorageError
-from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, append_flushed, batch, small_config
+from tests.unit.storage.builders import (
+    ALL,
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    append_flushed,
+    batch,
+    open_in,
+    small_config,
+)
 from tests.unit.storage.disks import FullDisk
 
 if TYPE_CHECKING:
@@ -121,17 +130,17 @@ def test_damaged_partition_file_is_named(tmp_path: Path) -> None:
 def test_open_files_are_bounded(tmp_path: Path) -> None:
     storage = FileStorage.open(tmp_path, 1, open_files_max=8)
     logs = [storage.open_log(f"t-{at}", TOPIC_ID, small_config(), NOW_MS) for at in range(40)]
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(open_in(tmp_path))
     for at in range(5):
         for log in logs:
             append_flushed(log, batch([b"%d" % at * 200]))
     assert storage.open_files <= 8
-    assert len(os.listdir("/proc/self/fd")) <= before + 8
+    assert len(open_in(tmp_path)) <= before + 8
     for log in logs:
         assert len(list(log.batches(0, ALL))) == 5
     assert storage.open_files <= 8
     storage.close()
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert open_in(tmp_path) == []
 
 
 def test_indexes_of_closed_segments_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +233,6 @@ def test_a_log_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> None
     raw = bytearray(last.read_bytes())
     raw[70] ^= 0xFF
     last.write_bytes(raw)
-    before = len(os.listdir("/proc/self/fd"))
     storage = FileStorage.open(tmp_path, 1)
     with pytest.raises(StorageError, match="is damaged at byte 0"):
         storage.open_log("t-0", TOPIC_ID, small_config(), NOW_MS)
@@ -243,4 +251,4 @@ def test_a_log_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> None
     assert storage.open_files == 0
     assert storage._indexes.entries == 0
     storage.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_in(tmp_path) == []
