@@ -65,7 +65,7 @@ def small_config(**changes: object) -> LogConfig:
 
 
 def open_in(folder: Path) -> list[str]:
-    """The files in a folder that this process has open. All it has open would count those of other threads."""
+    """The files in a folder that this process has open. Others may belong to other threads."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):  # closed meanwhile
