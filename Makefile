@@ -7,6 +7,9 @@ PYTHON = $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 pyt
   $(shell command -v $(name) >/dev/null 2>&1 && \
     $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 
+# Containers often forbid bytecode. Here hundreds of processes import the same modules, and each would compile them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install console console-test tools archive demo lint check test flaky bench soak clean
 

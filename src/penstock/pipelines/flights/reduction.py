@@ -70,8 +70,9 @@ DDL: Final = (
     "totalTravelDistance double, far boolean, "
     "flights bigint, fareSum double, fares array<double>, counts array<bigint>"
 )
-_NO_TEXT: Final = pa.scalar(None, pa.string())
-_NO_NUMBER: Final = pa.scalar(None, pa.float64())
+# Not `pa.scalar`, which imports pandas: whoever imports this module would pay for it.
+_NO_TEXT: Final = pa.nulls(1, pa.string())[0]
+_NO_NUMBER: Final = pa.nulls(1, pa.float64())[0]
 
 
 def reduce_rows(batches: Iterable[pa.RecordBatch], airports: Airports) -> Iterator[pa.RecordBatch]:
