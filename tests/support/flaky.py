@@ -22,6 +22,8 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HOGS: Final = 2
+HOG: Final = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): pass"
+"""Ends with its parent, also when that is killed."""
 REPORT: Final = ROOT / "build" / "flaky.txt"
 DISTURBANCES: Final = ("nothing beside", "two hogs", "one core")
 
@@ -48,17 +50,20 @@ def main() -> None:
     parser.add_argument("tests", nargs="*", default=["tests"])
     given = parser.parse_args()
     first = random.randrange(1_000_000) if given.seed is None else given.seed
-    rounds = []
-    for number in range(given.rounds):
-        rounds.append(run(first + number, given.tests, given.processes))
-        print(f"round {number + 1} of {given.rounds}: {rounds[-1]}", flush=True)
-        for name in rounds[-1].failed:
-            print(f"  {name}", flush=True)
+    rounds: list[Round] = []
+    try:
+        for number in range(given.rounds):
+            rounds.append(run(first + number, given.tests, given.processes))
+            print(f"round {number + 1} of {given.rounds}: {rounds[-1]}", flush=True)
+            for name in rounds[-1].failed:
+                print(f"  {name}", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
     text = report(rounds, given.tests, given.processes)
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(text)
     print(text, end="")
-    sys.exit(any(each.failed for each in rounds))
+    sys.exit(len(rounds) < given.rounds or any(each.failed for each in rounds))
 
 
 def run(seed: int, tests: list[str], processes: str) -> Round:
@@ -94,7 +99,7 @@ def command(tests: list[str], processes: str, results: Path) -> list[str]:
 @contextmanager
 def hogs(number: int) -> Iterator[None]:
     """So many processes that compute and never wait."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    busy = [subprocess.Popen([sys.executable, "-c", HOG, str(os.getpid())]) for _ in range(number)]
     try:
         yield
     finally:
