@@ -49,6 +49,7 @@ def script(tmp_path: Path) -> SimpleNamespace:
     namespace.update(
         ROOT=tmp_path, CONSOLE=console, MODULES=console / "node_modules", ASSETS=tmp_path / "assets",
         STAMP=tmp_path / "assets" / ".sources", run=run, __file__=str(tmp_path / "script"),
+        find_node=lambda: None,
     )  # fmt: skip
     (tmp_path / "script").write_text("")
     return SimpleNamespace(**found, asked=asked, console=console, assets=tmp_path / "assets")

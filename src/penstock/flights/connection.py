@@ -99,6 +99,9 @@ class AnswerReader(io.BufferedReader):
     def close(self) -> None:
         """An HTTPResponse that is read to its end closes its file; but here the next answer follows."""
 
+    def flush(self) -> None:
+        """An HTTPResponse that was not read to its end does this when it is collected: after `close_for_good`."""
+
     def close_for_good(self) -> None:
         self._raw.close()
 
