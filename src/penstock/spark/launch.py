@@ -26,7 +26,7 @@ from shutil import rmtree
 from typing import Final
 
 from penstock.spark import class_archive
-from penstock.spark.defaults import defaults
+from penstock.spark.defaults import defaults, local_cores
 from penstock.spark.java import SparkSetupError, find_java
 
 MAIN_CLASS: Final = "org.apache.spark.deploy.SparkSubmit"
@@ -155,7 +155,7 @@ def start(configuration: Mapping[str, str], environment: Mapping[str, str] = os.
             **environment,
             "PYSPARK_PYTHON": environment.get("PYSPARK_PYTHON") or sys.executable,
             "SPARK_CONNECT_MODE": "0",
-            "SPARK_HOME": str(home),
+            **home_for_workers(home, configuration),
         },
     )
 
@@ -206,6 +206,15 @@ def command(
 
 def class_path(home: Path) -> str:
     return f"{home}/conf:{home}/jars/*"
+
+
+def home_for_workers(home: Path, configuration: Mapping[str, str]) -> dict[str, str]:
+    """SPARK_HOME, for clusters alone: with it Python workers import PySpark from the zip archives below.
+
+    These hold no compiled modules, so each worker compiles PySpark anew, which is most of its start. Workers
+    on this machine have the package itself.
+    """
+    return {} if local_cores(configuration["spark.master"]) is not None else {"SPARK_HOME": str(home)}
 
 
 def _runs_already() -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyspark
 
 from penstock.spark.java import VECTOR_OPTION
 from penstock.spark.launch import MODULE_OPTIONS
@@ -23,3 +26,12 @@ def test_java_is_a_child_of_this_process_and_takes_its_classes_from_the_archive(
     archives = [word.partition("=")[2] for word in line if word.startswith("-XX:SharedArchiveFile=")]
     assert archives
     assert archives[0] in Path(f"/proc/{java.pid}/maps").read_text()
+
+
+def test_python_workers_import_the_package_that_is_installed_and_compiled(spark: SparkSession) -> None:
+    def where(_: Any) -> Iterator[str]:
+        import pyspark
+
+        yield pyspark.__file__
+
+    assert spark.sparkContext.parallelize([0], 1).mapPartitions(where).collect() == [pyspark.__file__]

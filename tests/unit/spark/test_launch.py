@@ -108,3 +108,9 @@ def test_the_command_line_has_memory_options_and_configuration(home: Path) -> No
     pairs = dict(word.split("=", 1) for word in after[1:-1:2])
     assert pairs == given
     assert (pairs["spark.app.name"], pairs["spark.master"]) == ("two words", "local[2]")
+
+
+def test_only_workers_of_a_cluster_are_told_where_sparks_own_archives_of_python_are(home: Path) -> None:
+    assert launch.home_for_workers(home, LOCAL) == {}
+    cluster = settings("spark://127.0.0.1:7077", "a name", None)
+    assert launch.home_for_workers(home, cluster) == {"SPARK_HOME": str(home)}
