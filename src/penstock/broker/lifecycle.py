@@ -8,6 +8,7 @@ broker that was decommissioned is refused then: it has nothing left to do, and n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from typing import TYPE_CHECKING, Final
@@ -65,7 +66,7 @@ class Lifecycle:
         self._task: asyncio.Task[None] | None = None
         self._unfenced = asyncio.Event()
         self._lease_until = 0.0
-        self._wants_to_stop = False
+        self._wants_to_stop = asyncio.Event()
         self._may_stop = asyncio.Event()
 
     async def register(self, host: str, port: int) -> None:
@@ -137,10 +138,13 @@ class Lifecycle:
         """Ask the controller to move leadership away, then end; after some seconds without asking."""
         if self._task is None:
             return
-        self._wants_to_stop = True
+        self._wants_to_stop.set()
         try:
             async with asyncio.timeout(GOODBYE_S_MAX):
                 await self._may_stop.wait()
+                if self._channel.is_local:
+                    # Of a cluster that stops as a whole, the others ask us, and soon there is no majority.
+                    await asyncio.sleep(RETRY_S)
         except TimeoutError:
             log.warning("stopping without the controller's consent")
         self._task.cancel()
@@ -168,7 +172,16 @@ class Lifecycle:
             except Exception:
                 log.exception("heartbeat")
             interval_s = self._config.cluster.broker_heartbeat_ms / 1000
-            await asyncio.sleep(RETRY_S / 4 if self.is_fenced or self._wants_to_stop else interval_s)
+            await self._pause(RETRY_S / 4 if self.is_fenced else interval_s)
+
+    async def _pause(self, seconds: float) -> None:
+        """Between two heartbeats: a wish to stop is told at once, and then asked for again soon."""
+        if self._wants_to_stop.is_set():
+            await asyncio.sleep(RETRY_S / 4)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wants_to_stop.wait()
 
     @property
     def has_lease(self) -> bool:
@@ -181,7 +194,7 @@ class Lifecycle:
             self._config.node_id,
             self.broker_epoch,
             self._controller.publisher.published_offset,
-            wants_to_stop=self._wants_to_stop,
+            wants_to_stop=self._wants_to_stop.is_set(),
         )
         if reply.is_fenced != self.is_fenced:
             log.info("%s by the controller", "fenced" if reply.is_fenced else "unfenced")

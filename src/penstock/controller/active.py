@@ -78,6 +78,8 @@ class ActiveController:
         """Up to where each fenced broker must know the metadata before it serves again."""
         self._one_at_a_time = asyncio.Lock()
         self._changes: set[asyncio.Task[object]] = set()
+        self._fencings: set[asyncio.Task[object]] = set()
+        """Those of the changes that nobody asked for: the next controller makes them as well."""
         self._probes: set[asyncio.Task[None]] = set()
         self._changing: set[int] = set()
         """Brokers that are about to be unfenced or to stop."""
@@ -127,8 +129,8 @@ class ActiveController:
         """Finish the changes under way, refuse further ones."""
         if self._watch is not None:
             self._watch.cancel()
-        if self._changes:
-            await asyncio.wait(self._changes, timeout=2.0)
+        if asked_for := self._changes - self._fencings:
+            await asyncio.wait(asked_for, timeout=2.0)
         self.epoch = None
         self._fail_commits()
         if self._changes:
@@ -154,17 +156,22 @@ class ActiveController:
 
     # Changes
 
-    async def change(self, decide: Decide[Outcome], *, validate_only: bool = False) -> Outcome:
+    async def change(
+        self, decide: Decide[Outcome], *, validate_only: bool = False, is_fencing: bool = False
+    ) -> Outcome:
         self.check()
         if validate_only:
             return decide(self._publisher.image)[1]
         task = self._loop.create_task(self._decide_and_commit(decide))
         self._changes.add(task)
+        if is_fencing:
+            self._fencings.add(task)
         task.add_done_callback(self._change_done)
         return await asyncio.shield(task)
 
     def _change_done(self, task: asyncio.Task[object]) -> None:
         self._changes.discard(task)
+        self._fencings.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:  # whoever asked may be gone
             log.warning("a change of the metadata was not made: %s", error)
@@ -319,7 +326,7 @@ class ActiveController:
             return brokers.fence_broker(image, broker_id, cause, self._min_insync), None
 
         try:
-            await self.change(decide)
+            await self.change(decide, is_fencing=True)
         except ApiError as error:
             log.info("broker %d is not fenced: %s", broker_id, error)
         except Exception:  # the watch over all others must go on

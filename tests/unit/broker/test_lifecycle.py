@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 class World:
     """The way to the controller and this node's copy of the metadata, in one."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: NodeConfig = CONFIG) -> None:
         self.registrations: list[Registration] = []
         self.heartbeats: list[tuple[int, bool]] = []
         """(broker epoch, wants to stop)"""
@@ -51,12 +52,13 @@ class World:
         """The last one stays."""
         self.answers_heartbeat: list[HeartbeatReply | ErrorCode] = [WELL]
         self.is_known_at_once = True
+        self.is_local = False
         self.failures: list[Exception] = []
         self.image = SimpleNamespace(brokers={})
         self.publisher = SimpleNamespace(published_offset=99)
         storage = MemoryStorage(uuid.UUID(int=5), node_id=ME, cluster_id="abc")
         parts: Any = (storage, self, self)
-        self.lifecycle = Lifecycle(CONFIG, *parts, is_clean=True, on_failure=self.failures.append)
+        self.lifecycle = Lifecycle(config, *parts, is_clean=True, on_failure=self.failures.append)
 
     async def register(self, registration: Registration, cluster_id: str | None) -> int:
         assert cluster_id == "abc"
@@ -259,6 +261,30 @@ def test_it_stops_when_the_controller_agrees() -> None:
         world.answers_heartbeat = [MAY_STOP]
         await stopping
         assert world.heartbeats[-1] == (EPOCH, True)
+
+    live(work)
+
+
+def test_the_wish_to_stop_does_not_wait_for_the_next_heartbeat() -> None:
+    async def work() -> None:
+        world = World(replace(CONFIG, cluster=ClusterLimits(broker_heartbeat_ms=60_000)))
+        await begun(world.lifecycle)
+        await eventually(lambda: len(world.heartbeats) == 1)
+        world.answers_heartbeat = [MAY_STOP]
+        await asyncio.wait_for(world.lifecycle.stop(), WAIT_S_MAX)
+        assert world.heartbeats == [(EPOCH, False), (EPOCH, True)]
+
+    asyncio.run(work())
+
+
+def test_the_active_controller_still_answers_others_that_stop_with_it() -> None:
+    async def work(world: World, lifecycle: Lifecycle) -> None:
+        world.is_local = True
+        await begun(lifecycle)
+        world.answers_heartbeat = [MAY_STOP]
+        began = asyncio.get_running_loop().time()
+        await lifecycle.stop()
+        assert asyncio.get_running_loop().time() - began >= lifecycle_module.RETRY_S
 
     live(work)
 
