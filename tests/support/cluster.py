@@ -160,10 +160,11 @@ class Cluster:
                 node.wait()
 
     def kill_all(self) -> None:
-        for node in self.nodes.values():
-            if node.running:
-                node.resume()
-                node.kill()
+        running = [node for node in self.nodes.values() if node.running]
+        for node in running:
+            node.signal(signal.SIGKILL)
+        for node in running:
+            node.kill()
 
     def status(self) -> dict[str, Any]:
         """As the first running broker that answers knows it."""
@@ -266,12 +267,8 @@ class Cluster:
         if error is not None:
             for node in self.nodes.values():
                 error.add_note(f"end of the output of node {node.id}:\n{node.log[-1_500:]}")
-            self.kill_all()
-            return
-        try:
-            self.stop()
-        finally:
-            self.kill_all()
+        # Clean stops have tests of their own; here they would cost each test the seconds of three goodbyes.
+        self.kill_all()
 
 
 def partition_in(status: dict[str, Any], topic: str, index: int) -> dict[str, Any]:
