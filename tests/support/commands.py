@@ -1,12 +1,18 @@
-"""Running `penstock` commands as a user does: a process, its exit code and what it printed."""
+"""Running `penstock` commands as a user does: a process, its exit code and what it printed.
+
+The processes are forked by `fork_server.py`, which saves each of them its imports.
+"""
 
 from __future__ import annotations
 
-import subprocess
+import os
+import tempfile
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from tests.support import managed_process
+from tests.support.fork_server import fork
 from tests.support.managed_process import environment_with
 
 if TYPE_CHECKING:
@@ -51,12 +57,36 @@ def penstock(
     cwd: Path | None = None,
     timeout_s: float = COMMAND_SECONDS_MAX,
 ) -> Finished:
-    result = subprocess.run(
-        managed_process.penstock(*arguments),
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
-        capture_output=True,
-        env=environment(broker),
-        cwd=cwd,
-        timeout=timeout_s,
-    )
-    return Finished(result.returncode, result.stdout.decode(), result.stderr.decode())
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = fork(
+                arguments,
+                environment(broker),
+                cwd=cwd,
+                stdin=reading,
+                stdout=out.fileno(),
+                stderr=err.fileno(),
+            )
+        finally:
+            os.close(reading)
+        feeding = threading.Thread(target=feed, args=(writing, given))
+        feeding.start()
+        try:
+            code = process.wait(timeout_s)
+        finally:
+            process.kill()
+            feeding.join()
+        return Finished(code, read_from_start(out).decode(), read_from_start(err).decode())
+
+
+def feed(pipe: int, data: bytes) -> None:
+    """What a command reads from its standard input, unless it ends before."""
+    with suppress(BrokenPipeError), os.fdopen(pipe, "wb") as file:
+        file.write(data)
+
+
+def read_from_start(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.processes import command_of, descendants, stat_fields
+from tests.support.processes import command_of, descendants, name_of, stat_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 UTIME = 11
 """Of the fields that `stat_fields` gives; the next one is the time in the kernel."""
 TEST = "tests"
+FORK_SERVER = "tests.support.fork_server"
 KINDS = {
     "chrom": "chromium",
     "playwright": "playwright",
@@ -156,7 +157,10 @@ class Recorder:
         """Asked until the process is what it was started for: before exec it looks like its parent."""
         kind = self._kinds.get(pid)
         if kind is None:
-            kind = kind_of(command_of(pid))
+            command = command_of(pid)
+            # A forked process has the command line of the one that it was forked from, and a name of its own.
+            is_forked = FORK_SERVER in command and not name_of(pid).startswith("python")
+            kind = f"penstock {name_of(pid)}" if is_forked else kind_of(command)
             if pid in self._ticks:
                 self._kinds[pid] = kind
         return kind

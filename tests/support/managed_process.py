@@ -25,6 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.fork_server import ForkedProcess, fork
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class ManagedProcess:
         self._stop_s_max = stop_s_max
         self._log_path = log
         self._log_start = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -101,8 +102,20 @@ class ManagedProcess:
             log = files.enter_context(self._log_path.open("ab"))
             errors = files.enter_context(self._errors_path.open("ab")) if self._errors_path else None
             self._log_start = log.tell()
+            command = self.command()
+            if self._may_fork(command):
+                nothing = files.enter_context(open(os.devnull, "rb"))
+                self._process = fork(
+                    command[len(penstock()) :],
+                    self.environment,
+                    cwd=None,
+                    stdin=nothing.fileno(),
+                    stdout=log.fileno(),
+                    stderr=(errors or log).fileno(),
+                )
+                return
             self._process = subprocess.Popen(
-                self.command(),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=errors or subprocess.STDOUT,
@@ -110,6 +123,15 @@ class ManagedProcess:
                 start_new_session=self._own_group,
                 **self._options,
             )
+
+    def _may_fork(self, command: list[str]) -> bool:
+        """Whether it is `penstock`, as it was imported by this interpreter, with nothing special about it."""
+        return (
+            command[: len(penstock())] == penstock()
+            and self.environment.get("PYTHONPATH") == str(SOURCE)
+            and not self._own_group
+            and not self._options
+        )
 
     def start(self, *, timeout_s: float | None = None) -> Self:
         """Start the process and wait until it serves."""
@@ -177,7 +199,7 @@ class ManagedProcess:
     # State
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes] | ForkedProcess:
         assert self._process is not None, f"{self.name} was not started"
         return self._process
 

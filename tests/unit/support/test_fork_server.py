@@ -1,0 +1,54 @@
+"""Forked processes: what tests rely on, as of any other process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import penstock
+from tests.support.fork_server import fork
+from tests.support.managed_process import environment_with
+
+
+def test_arguments_exit_code_and_output() -> None:
+    assert penstock("--version").lines[0].startswith("penstock")
+    wrong = penstock("topics", "nonsense")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "nonsense" in wrong.err
+
+
+def test_environment_and_folder(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text("nonsense = 1\n")
+    refused = penstock("broker", "--config", "bad.toml", cwd=tmp_path)
+    assert "nonsense" in refused.complaint
+
+
+def test_a_command_leaves_nothing_behind_for_the_next() -> None:
+    first, second = penstock("topics", "--help"), penstock("topics", "--help")
+    assert first == second
+    assert first.code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_signals(tmp_path: Path, number: signal.Signals) -> None:
+    with (tmp_path / "out").open("wb") as out, open(os.devnull, "rb") as nothing:
+        process = fork(
+            ["up", "--data", str(tmp_path / "data"), "--port", "0", "--no-http"],
+            environment_with(),
+            cwd=tmp_path,
+            stdin=nothing.fileno(),
+            stdout=out.fileno(),
+            stderr=out.fileno(),
+        )
+    assert process.poll() is None
+    assert os.readlink(f"/proc/{process.pid}/cwd") == str(tmp_path)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.01)
+    process.send_signal(number)
+    assert process.wait(20) == (-signal.SIGKILL if number is signal.SIGKILL else 0)
+    process.kill()  # nobody any more: nothing happens
