@@ -184,7 +184,7 @@ class Writer(Client):
                 # Now one by one, now many at once, which then travel in one batch or in several in flight.
                 for _ in range(self._chance.choice((1, 1, 1, 5, 40))):
                     self._write(producer, name)
-            producer.poll(self._chance.uniform(0.001, 0.05))
+            producer.poll(self._chance.uniform(0.001, 0.1))
         if not self.stopping.is_set():
             producer.purge(in_queue=True, in_flight=True, blocking=False)
             producer.flush(1.0)
