@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from pathlib import Path
 
-SECONDS = float(os.environ.get("PENSTOCK_LOAD_SECONDS", "10"))
+SECONDS = float(os.environ.get("PENSTOCK_LOAD_SECONDS", "6"))
+"""Twice what it takes to be thought dead or behind, for brokers, controllers and followers."""
 TOPIC = "load"
 SEGMENT_BYTES = 16 * 1024 * 1024
 DELETE_EVERY_S = 2.0
