@@ -36,10 +36,7 @@ HTTP_SECONDS_MAX = 2.0
 class NodeProcess(BrokerProcess):
     def __init__(self, folder: Path, node_id: int, roles: Iterable[str], port: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        # Many nodes at once should not each compile the same modules, whatever the environment says.
-        super().__init__(
-            folder, port=port, environment={"PYTHONDONTWRITEBYTECODE": ""}, name=f"node {node_id}"
-        )
+        super().__init__(folder, port=port, name=f"node {node_id}")
         self.id = node_id
         self.roles = tuple(roles)
         self.file = folder / "node.toml"

@@ -50,9 +50,12 @@ def penstock(*arguments: str, python: str = sys.executable) -> list[str]:
 
 
 def environment_with(*modules: Path, **variables: str) -> dict[str, str]:
-    """The environment of this process, with these folders of modules before Penstock's own."""
+    """The environment of this process, with these folders of modules before Penstock's own.
+
+    Many processes should not each compile the same modules, whatever the environment says.
+    """
     path = os.pathsep.join(map(str, (*modules, SOURCE)))
-    return {**os.environ, "PYTHONPATH": path, **variables}
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": path, **variables}
 
 
 class ManagedProcess:
