@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 REQUEST_S_MAX = 15.0
+WRITER = {"log_level": 0, "acks": "all", "linger.ms": 0, "max.in.flight": 1}
+"""In order without idempotence, for which librdkafka would wait half a second before it begins."""
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -55,7 +57,7 @@ def fill_all(bootstrap: str, topic: str, messages: Iterable[dict[str, Any]]) -> 
         if error is not None:
             failures.append(error)
 
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
+    producer = Producer({"bootstrap.servers": bootstrap, **WRITER})
     for message in messages:
         producer.produce(topic, on_delivery=delivered, **message)
         producer.poll(0)
