@@ -55,7 +55,7 @@ class Load:
     def _work(self) -> None:
         number = 0
         while not self._stop.is_set():
-            if number - len(self.acknowledged) < 5_000:  # enough in flight to be interrupted
+            if number - len(self.acknowledged) < 2_000:  # enough in flight to be interrupted
                 self._producer.produce(self._topic, str(number).encode(), partition=0, on_delivery=self._done)
                 number += 1
                 self._producer.poll(0)
@@ -93,7 +93,7 @@ def read_all(bootstrap: str, topic: str, count: int, **settings: object) -> list
         found: list[int] = []
         deadline = time.monotonic() + READ_SECONDS_MAX * PATIENCE
         while len(found) < count and time.monotonic() < deadline:
-            messages = consumer.consume(10_000, 0.5)
+            messages = consumer.consume(min(count - len(found), 10_000), 0.5)
             found += [int(each.value() or b"") for each in messages if each.error() is None]
         return found
     finally:
@@ -106,10 +106,10 @@ def test_the_database_is_killed_under_load(database: PostgresProcess, tmp_path: 
     with BrokerProcess(tmp_path, "--storage", url, "--flush", flush) as broker:
         load = Load(broker.bootstrap, "load")
         for _ in range(3):
-            load.wait_for_more(3_000)
+            load.wait_for_more(1_000)
             database.kill()
             database.start()
-        load.wait_for_more(3_000)
+        load.wait_for_more(1_000)
         load.end()
         assert load.failures == []
         assert load.acknowledged == list(range(len(load.acknowledged)))
@@ -165,10 +165,10 @@ def test_a_cluster_shares_a_database(database: PostgresProcess, tmp_path: Path) 
     url = database.create_database("shared")
     with BrokerProcess(tmp_path, "--storage", url, "--brokers", "3", port=free_ports(3)) as cluster:
         load = Load(cluster.bootstrap, "load")
-        load.wait_for_more(2_000)
+        load.wait_for_more(1_000)
         database.kill()
         database.start()
-        load.wait_for_more(2_000)
+        load.wait_for_more(1_000)
         load.end()
         assert load.failures == []
         assert read_all(cluster.bootstrap, "load", len(load.acknowledged)) == load.acknowledged
