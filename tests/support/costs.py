@@ -159,8 +159,11 @@ class Recorder:
         if kind is None:
             command = command_of(pid)
             # A forked process has the command line of the one that it was forked from, and a name of its own.
-            is_forked = FORK_SERVER in command and not name_of(pid).startswith("python")
-            kind = f"penstock {name_of(pid)}" if is_forked else kind_of(command)
+            name = name_of(pid) if FORK_SERVER in command else ""
+            if name:
+                kind = "fork servers" if name.startswith("python") else f"penstock {name}"
+            else:
+                kind = kind_of(command)
             if pid in self._ticks:
                 self._kinds[pid] = kind
         return kind

@@ -94,8 +94,9 @@ class ForkServer:
         self._lock = threading.Lock()
         path = os.pathsep.join(map(str, (ROOT / "src", ROOT)))
         with theirs:
+            # `penstock` among the arguments: whoever is about to kill a node looks for it there.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.fork_server", kind, str(theirs.fileno())],
+                [sys.executable, "-m", "tests.support.fork_server", "penstock", kind, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""},
@@ -207,7 +208,8 @@ def prepare(kind: str) -> None:
 if __name__ == "__main__":
     from penstock import __main__ as command
 
-    with socket.socket(fileno=int(sys.argv[2])) as listening:
-        prepare(sys.argv[1])
+    _, _, wanted, descriptor = sys.argv
+    with socket.socket(fileno=int(descriptor)) as listening:
+        prepare(wanted)
         serve(listening)
     command.main()
