@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-SECONDS = float(os.environ.get("PENSTOCK_QUEUE_SECONDS", "8"))
+SECONDS = float(os.environ.get("PENSTOCK_QUEUE_SECONDS", "4"))
 KILLS = max(2, min(5, round(SECONDS / 12)))
 TOPICS = 8
 CLIENTS = 32
