@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from tests.support.managed_process import ROOT, ManagedProcess, environment_with
+from tests.support.parts import HOW_TO_GET
 from tests.support.ports import free_port, free_ports
 
 pytestmark = pytest.mark.spark
@@ -166,7 +167,8 @@ def pages_with_commands() -> Iterator[Any]:
     for page in PAGES:
         found = [content for language, content in blocks(page) if language == "console"]
         if found:
-            marks = [pytest.mark.needs("kcat")] if any("$ kcat" in content for content in found) else []
+            named = [program for program in HOW_TO_GET if any(f"$ {program}" in content for content in found)]
+            marks = [pytest.mark.needs(program) for program in named]
             yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
@@ -210,7 +212,7 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
 
 
-@pytest.mark.needs("kcat")
+@pytest.mark.needs("curl", "kcat")
 def test_the_tools_of_the_docs_are_there() -> None:
     for tool in ("bash", "curl", "kcat", "make"):
         assert shutil.which(tool), f"{tool} is missing: install it, the docs and the tests use it"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.pipelines.flights.generate import generate
+from tests.support import processes
 from tests.support.commands import Finished, environment, penstock
 from tests.support.java import QUICK_START
 from tests.support.wait import wait_until
@@ -105,10 +106,5 @@ def test_an_interrupted_run_leaves_nothing(data: Path, tmp_path: Path) -> None:
             process.wait()
     assert log.read_bytes().count(b"Traceback") == 0, log.read_text()
     assert sorted(os.listdir(tmp_path)) == ["data", "log"]
-    wait_until(lambda: not group_members(process.pid), "no process is left", timeout_s=30)
-
-
-def group_members(group: int) -> list[str]:
-    """What is alive in the process group of the command: the JVM and its workers."""
-    found = subprocess.run(["ps", "-o", "pid=,stat=", "-g", str(group)], capture_output=True, text=True)
-    return [line for line in found.stdout.splitlines() if "Z" not in line]
+    # The JVM and its workers are in the process group of the command.
+    wait_until(lambda: not processes.group(process.pid), "no process is left", timeout_s=30)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 CHROMIUM_NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first is Chromium without windows, at a fraction of the cost: others draw where nobody looks, too."""
 HOW_TO_GET: Final = {
+    "curl": "Debian: apt-get install curl",
     "kcat": "Debian: apt-get install kcat; macOS: brew install kcat",
     "chromium": "Debian: apt-get install chromium; elsewhere: .venv/bin/playwright install chromium",
 }

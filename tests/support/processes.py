@@ -53,6 +53,16 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def group(number: int) -> list[int]:
+    """What is alive in a process group."""
+    found = []
+    for folder in PROC.iterdir():
+        if folder.name.isdigit() and (fields := stat_fields(int(folder.name))) is not None:
+            if int(fields[2]) == number and fields[0] != "Z":
+                found.append(int(folder.name))
+    return found
+
+
 def kill(pid: int, number: int = signal.SIGKILL) -> bool:
     """Whether it was there."""
     try:

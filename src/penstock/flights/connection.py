@@ -100,7 +100,7 @@ class AnswerReader(io.BufferedReader):
         """An HTTPResponse that is read to its end closes its file; but here the next answer follows."""
 
     def flush(self) -> None:
-        """An HTTPResponse that was not read to its end does this when it is collected: after `close_for_good`."""
+        """An HTTPResponse does this when it is collected, which may be after `close_for_good`."""
 
     def close_for_good(self) -> None:
         self._raw.close()
