@@ -55,12 +55,9 @@ def descendants(pid: int) -> list[int]:
 
 def group(number: int) -> list[int]:
     """What is alive in a process group."""
-    found = []
-    for folder in PROC.iterdir():
-        if folder.name.isdigit() and (fields := stat_fields(int(folder.name))) is not None:
-            if int(fields[2]) == number and fields[0] != "Z":
-                found.append(int(folder.name))
-    return found
+    pids = [int(folder.name) for folder in PROC.iterdir() if folder.name.isdigit()]
+    told = {pid: fields for pid in pids if (fields := stat_fields(pid)) is not None}
+    return [pid for pid, fields in told.items() if int(fields[2]) == number and fields[0] != "Z"]
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> bool:
