@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,16 +32,16 @@ HOW_TO_GET: Final = {
 def is_there(program: str) -> bool:
     if program != "chromium":
         return shutil.which(program) is not None
-    return any(map(shutil.which, CHROMIUM_NAMES)) or any(_playwrights_own().glob("chromium*"))
+    return any(map(shutil.which, CHROMIUM_NAMES)) or any(map(_starts, _playwrights_own()))
 
 
 def left_out(items: list[pytest.Item]) -> Counter[str]:
     """Takes out of the list what cannot be run here; how many tests, by the program that they miss."""
-    missing = {program for program in HOW_TO_GET if not is_there(program)}
+    has = cache(is_there)
     found: Counter[str] = Counter()
     kept = []
     for item in items:
-        lacking = next((program for program in needs(item) if program in missing), None)
+        lacking = next((program for program in needs(item) if not has(program)), None)
         if lacking is None:
             kept.append(item)
         else:
@@ -63,5 +65,15 @@ def lines(found: Counter[str]) -> Iterable[str]:
         yield f"not run, as {program} is missing: {tests} ({HOW_TO_GET[program]})"
 
 
-def _playwrights_own() -> Path:
-    return Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
+def _playwrights_own() -> Iterable[Path]:
+    cache_folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright"
+    for name in ("chrome-headless-shell", "headless_shell", "chrome"):
+        yield from Path(cache_folder).glob(f"chromium*/*/{name}")
+
+
+def _starts(program: Path) -> bool:
+    """Playwright brings the browser, and not the system's libraries that it is linked with."""
+    try:
+        return subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False

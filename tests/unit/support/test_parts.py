@@ -65,10 +65,17 @@ def test_where_nothing_is_missing_everything_is_run(bare_machine: Path, chromium
     assert len(items) == len(some_tests())
 
 
-def test_the_chromium_that_playwright_has_brought_will_do(bare_machine: Path) -> None:
+@pytest.mark.parametrize(("code", "is_there"), [(0, True), (127, False)], ids=["starts", "lacks libraries"])
+def test_the_chromium_that_playwright_has_brought_will_do_if_it_starts(
+    bare_machine: Path, code: int, is_there: bool
+) -> None:
     assert not parts.is_there("chromium")
-    (bare_machine.parent / "browsers" / "chromium_headless_shell-1234").mkdir(parents=True)
-    assert parts.is_there("chromium")
+    folder = bare_machine.parent / "browsers" / "chromium_headless_shell-1234" / "chrome-linux"
+    folder.mkdir(parents=True)
+    assert not parts.is_there("chromium"), "half a download"
+    (folder / "headless_shell").write_text(f"#!/bin/sh\nexit {code}\n")
+    (folder / "headless_shell").chmod(0o700)
+    assert parts.is_there("chromium") is is_there
 
 
 def test_where_all_parts_must_be_there_a_missing_one_is_an_error(
