@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,7 +22,12 @@ class Application:
 
     def started(self, master: str | None) -> AbstractContextManager[launch.Java | None]:
         """Java for one session; it ends with this process."""
-        return launch.started(master, app_name=self.name, config=self.config(master))
+        return launch.started(
+            master,
+            app_name=self.name,
+            config=self.config(master),
+            environment=os.environ | launch.WITHOUT_DISCOVERY,
+        )
 
     def session(
         self,

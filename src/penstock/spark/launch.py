@@ -75,6 +75,11 @@ CHANGES_THE_COMMAND: Final = (
 )
 
 
+WITHOUT_DISCOVERY: Final = {"PYSPARK_DRIVER_PYTHON": "none"}
+"""Before Spark takes the first data source that is written in Python, it runs this command, if there is one,
+to look for others in all packages named `pyspark_…`. For programs that want none of those."""
+
+
 class Java:
     """A Java process that becomes Spark's driver, and ends when this process closes its standard input."""
 
@@ -117,10 +122,14 @@ class Java:
 
 @contextmanager
 def started(
-    master: str | None, *, app_name: str, config: Mapping[str, str] | None = None
+    master: str | None,
+    *,
+    app_name: str,
+    config: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Iterator[Java | None]:
     """Java on its way while the block prepares `session`, which takes it; it ends with a block that fails."""
-    java = start(settings(master, app_name, config))
+    java = start(settings(master, app_name, config), environment)
     try:
         yield java
     finally:

@@ -48,7 +48,7 @@ def test_a_java_that_ends_before_it_listens_is_one_clear_line() -> None:
 
 def test_a_java_that_nobody_took_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     java = stand_in(LISTENS)
-    monkeypatch.setattr(launch, "start", lambda _: java)
+    monkeypatch.setattr(launch, "start", lambda *_: java)
     with pytest.raises(FileNotFoundError), launch.started(None, app_name="x"):
         raise FileNotFoundError("itineraries.csv")
     assert java.process.returncode is not None
@@ -57,7 +57,7 @@ def test_a_java_that_nobody_took_ends_with_the_block(monkeypatch: pytest.MonkeyP
 
 def test_a_java_that_was_taken_outlives_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     java = stand_in(LISTENS)
-    monkeypatch.setattr(launch, "start", lambda _: java)
+    monkeypatch.setattr(launch, "start", lambda *_: java)
     with launch.started(None, app_name="x") as started:
         assert started is java
         java.is_used = True
