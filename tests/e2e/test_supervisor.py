@@ -15,10 +15,25 @@ from tests.support.supervised import SupervisedCluster
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 BACK_SECONDS_MAX = 30.0
 """A deadline for waiting, and no promise: how long it takes is for benchmarks."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
+    """Three brokers, for tests that leave all of them, and their supervisor, running."""
+    with SupervisedCluster(tmp_path_factory.mktemp("three"), brokers=3) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def with_controllers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedCluster]:
+    folder = tmp_path_factory.mktemp("with-controllers")
+    with SupervisedCluster(folder, brokers=2, controllers=3) as cluster:
+        yield cluster
 
 
 def status(cluster: SupervisedCluster) -> dict[str, Any]:
@@ -87,41 +102,39 @@ def test_a_cluster_from_its_start_to_its_end(tmp_path: Path) -> None:
         assert status(cluster)["cluster_id"] == seen["cluster_id"]
 
 
-def test_the_endpoint_tells_what_the_brokers_tell(tmp_path: Path) -> None:
-    with SupervisedCluster(tmp_path, brokers=2) as cluster:
-        create(cluster, "orders", replicas=2)
-        write(cluster, "orders", "a")
-        wait_in_sync(cluster, "orders", {1, 2})
-        wait_until(lambda: cluster.status() == status(cluster), "the same from both")
+def test_the_endpoint_tells_what_the_brokers_tell(cluster: SupervisedCluster, topic: str) -> None:
+    create(cluster, topic)
+    write(cluster, topic, "a")
+    wait_in_sync(cluster, topic, {1, 2, 3})
+    wait_until(lambda: cluster.status() == status(cluster), "the same from both")
 
 
-def test_a_killed_leader_is_replaced_and_comes_back(tmp_path: Path) -> None:
-    with SupervisedCluster(tmp_path, brokers=3) as cluster:
-        create(cluster, "orders")
-        write(cluster, "orders", "a")
-        wait_in_sync(cluster, "orders", {1, 2, 3})
-        leader = partition(cluster, "orders")["leader"]
-        pid = cluster.node_pid(leader)
-        lines = penstock("cluster", "kill", "leader:orders", broker=cluster).lines
-        assert lines == [f"sent SIGKILL to node {leader}, process {pid}"]
-        write(cluster, "orders", "b")
-        assert partition(cluster, "orders")["leader"] != leader
-        cluster.wait_for_new_pid(leader, pid, timeout_s=BACK_SECONDS_MAX)
-        wait_in_sync(cluster, "orders", {1, 2, 3})
-        assert read(cluster, "orders", 2) == ["a", "b"]
-        wait_until(
-            lambda: [
-                event
-                for event in cluster.events("leader_elected")
-                if event["topic"] == "orders" and event["nodes"][-1] == leader
-            ],
-            "the election in the cluster log",
-        )
-        shown = penstock("cluster", "log", broker=cluster).lines
-        assert any(line.endswith(f"node {leader} ended (killed by SIGKILL)") for line in shown)
-        traced = penstock("cluster", "trace", "--shiviz", broker=cluster).lines
-        assert len(traced) % 2 == 0
-        assert any(line.startswith(f"node-{leader} ") for line in traced)
+def test_a_killed_leader_is_replaced_and_comes_back(cluster: SupervisedCluster, topic: str) -> None:
+    create(cluster, topic)
+    write(cluster, topic, "a")
+    wait_in_sync(cluster, topic, {1, 2, 3})
+    leader = partition(cluster, topic)["leader"]
+    pid = cluster.node_pid(leader)
+    lines = penstock("cluster", "kill", f"leader:{topic}", broker=cluster).lines
+    assert lines == [f"sent SIGKILL to node {leader}, process {pid}"]
+    write(cluster, topic, "b")
+    assert partition(cluster, topic)["leader"] != leader
+    cluster.wait_for_new_pid(leader, pid, timeout_s=BACK_SECONDS_MAX)
+    wait_in_sync(cluster, topic, {1, 2, 3})
+    assert read(cluster, topic, 2) == ["a", "b"]
+    wait_until(
+        lambda: [
+            event
+            for event in cluster.events("leader_elected")
+            if event["topic"] == topic and event["nodes"][-1] == leader
+        ],
+        "the election in the cluster log",
+    )
+    shown = penstock("cluster", "log", broker=cluster).lines
+    assert any(line.endswith(f"node {leader} ended (killed by SIGKILL)") for line in shown)
+    traced = penstock("cluster", "trace", "--shiviz", broker=cluster).lines
+    assert len(traced) % 2 == 0
+    assert any(line.startswith(f"node-{leader} ") for line in traced)
 
 
 def test_a_killed_supervisor_and_broker_are_both_back(tmp_path: Path) -> None:
@@ -164,15 +177,16 @@ def test_every_process_killed_at_once(tmp_path: Path) -> None:
         assert read(cluster, "orders", 2) == ["a", "b"]
 
 
-def test_another_start_on_the_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
-    with SupervisedCluster(tmp_path, brokers=2) as cluster:
-        write(cluster, "orders", "a")
-        before = cluster.node_pids()
-        for options in (["--brokers", "2"], ["--brokers", "5"], []):
-            refused = penstock("up", "--data", str(cluster.data), *options)
-            assert refused.complaint == f"{cluster.data} is in use by the supervisor with pid {cluster.pid}"
-        assert cluster.node_pids() == before
-        assert read(cluster, "orders", 1) == ["a"]
+def test_another_start_on_the_folder_is_refused_and_harms_nothing(
+    cluster: SupervisedCluster, topic: str
+) -> None:
+    write(cluster, topic, "a")
+    before = cluster.node_pids()
+    for options in (["--brokers", "2"], ["--brokers", "5"], []):
+        refused = penstock("up", "--data", str(cluster.data), *options)
+        assert refused.complaint == f"{cluster.data} is in use by the supervisor with pid {cluster.pid}"
+    assert cluster.node_pids() == before
+    assert read(cluster, topic, 1) == ["a"]
 
 
 def test_a_broker_is_added(tmp_path: Path) -> None:
@@ -189,35 +203,35 @@ def test_a_broker_is_added(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["KILL", "TERM"])
-def test_the_active_controller_is_killed(tmp_path: Path, number: str) -> None:
-    with SupervisedCluster(tmp_path, brokers=2, controllers=3) as cluster:
-        nodes = {each["id"]: each for each in status(cluster)["nodes"]}
-        assert [nodes[node]["roles"] for node in (1001, 1002, 1003)] == [["controller"]] * 3
-        active = wait_until(lambda: cluster.status()["controller"], "an active controller")
-        pid = cluster.node_pid(active)
-        penstock("cluster", "kill", "controller", "--signal", number, broker=cluster)
-        wait_until(
-            lambda: cluster.status()["controller"] not in (None, active),
-            "another active controller",
-            timeout_s=BACK_SECONDS_MAX,
-        )
-        cluster.wait_for_new_pid(active, pid, timeout_s=BACK_SECONDS_MAX)
-        create(cluster, "orders", replicas=2)
-        write(cluster, "orders", "a")
-        assert read(cluster, "orders", 1) == ["a"]
+def test_the_active_controller_is_killed(
+    with_controllers: SupervisedCluster, topic: str, number: str
+) -> None:
+    nodes = {each["id"]: each for each in status(with_controllers)["nodes"]}
+    assert [nodes[node]["roles"] for node in (1001, 1002, 1003)] == [["controller"]] * 3
+    active = wait_until(lambda: with_controllers.status()["controller"], "an active controller")
+    pid = with_controllers.node_pid(active)
+    penstock("cluster", "kill", "controller", "--signal", number, broker=with_controllers)
+    wait_until(
+        lambda: with_controllers.status()["controller"] not in (None, active),
+        "another active controller",
+        timeout_s=BACK_SECONDS_MAX,
+    )
+    with_controllers.wait_for_new_pid(active, pid, timeout_s=BACK_SECONDS_MAX)
+    create(with_controllers, topic, replicas=2)
+    write(with_controllers, topic, "a")
+    assert read(with_controllers, topic, 1) == ["a"]
 
 
-def test_a_paused_broker_is_fenced_and_returns(tmp_path: Path) -> None:
-    with SupervisedCluster(tmp_path, brokers=3) as cluster:
-        create(cluster, "orders")
-        write(cluster, "orders", "a")
-        wait_in_sync(cluster, "orders", {1, 2, 3})
-        leader = partition(cluster, "orders")["leader"]
-        penstock("cluster", "kill", "leader:orders", "--signal", "STOP", broker=cluster)
-        wait_until(lambda: states(cluster)[leader] == "paused", "the paused broker")
-        write(cluster, "orders", "b")
-        assert partition(cluster, "orders")["leader"] != leader
-        penstock("cluster", "kill", str(leader), "--signal", "CONT", broker=cluster)
-        wait_in_sync(cluster, "orders", {1, 2, 3})
-        wait_until(lambda: states(cluster)[leader] == "running", "its return")
-        assert read(cluster, "orders", 2) == ["a", "b"]
+def test_a_paused_broker_is_fenced_and_returns(cluster: SupervisedCluster, topic: str) -> None:
+    create(cluster, topic)
+    write(cluster, topic, "a")
+    wait_in_sync(cluster, topic, {1, 2, 3})
+    leader = partition(cluster, topic)["leader"]
+    penstock("cluster", "kill", f"leader:{topic}", "--signal", "STOP", broker=cluster)
+    wait_until(lambda: states(cluster)[leader] == "paused", "the paused broker")
+    write(cluster, topic, "b")
+    assert partition(cluster, topic)["leader"] != leader
+    penstock("cluster", "kill", str(leader), "--signal", "CONT", broker=cluster)
+    wait_in_sync(cluster, topic, {1, 2, 3})
+    wait_until(lambda: states(cluster)[leader] == "running", "its return")
+    assert read(cluster, topic, 2) == ["a", "b"]
