@@ -40,10 +40,22 @@ def address(demo: DemoProcess) -> str:
     return demo.wait_for("console http://").split()[1].rstrip("/")
 
 
+def kill_one(folder: Path, ports: list[str]) -> None:
+    """A demo, while a Java starts: one that loses its Python then does not end by itself."""
+    with DemoProcess(folder, PENSTOCK, *ports) as demo:
+        wait_until(lambda: any(map(is_java, demo.processes())), "a Java", timeout_s=90)
+        demo.process.kill()
+        demo.wait_until_nothing_is_left()
+
+
 @pytest.mark.timeout(600)
 def test_cars_light_up_the_map_while_a_leader_is_killed_and_every_position_is_counted(tmp_path: Path) -> None:
-    with DemoProcess(tmp_path, PENSTOCK, "--seconds", "8", "--cars", "300", *own_ports()) as demo:
+    """On the ports of a demo that was killed right before: it has left nothing."""
+    ports = own_ports()
+    kill_one(tmp_path / "killed", ports)
+    with DemoProcess(tmp_path / "again", PENSTOCK, "--seconds", "8", "--cars", "300", *ports) as demo:
         url = address(demo)
+        assert url.endswith(ports[-1])
         with urllib.request.urlopen(f"{url}/v1/cluster", timeout=10) as answer:
             assert len(json.loads(answer.read())["brokers"]) == BROKERS
         demo.wait_for("the map is live", timeout_s=200)
@@ -56,21 +68,6 @@ def test_cars_light_up_the_map_while_a_leader_is_killed_and_every_position_is_co
         (counted,) = filter(None, map(ALL_COUNTED.fullmatch, demo.lines))
         assert int(counted[1].replace(",", "")) > 0
         assert re.search(r"flights: 20,000 itineraries in .* q1 \d.* q4 \d.*average fare", demo.output)
-
-
-def test_killed_it_leaves_nothing_and_works_again_right_after(tmp_path: Path) -> None:
-    ports = own_ports()
-    with DemoProcess(tmp_path / "killed", PENSTOCK, *ports) as demo:
-        # A Java that loses its Python while it starts does not end by itself.
-        wait_until(lambda: any(map(is_java, demo.processes())), "a Java", timeout_s=90)
-        demo.process.kill()
-        demo.wait_until_nothing_is_left()
-    with DemoProcess(tmp_path / "again", PENSTOCK, *ports) as demo:
-        assert address(demo).endswith(ports[-1])
-        demo.interrupt()
-        assert demo.wait() == 0
-        demo.wait_until_nothing_is_left(timeout_s=0)
-        assert demo.errors == ""
 
 
 def test_without_spark_the_map_stays_dark_and_says_why(tmp_path: Path) -> None:

@@ -79,3 +79,14 @@ def committed(bootstrap: str, group: str, *partitions: tuple[str, int]) -> list[
         return [partition.offset for partition in found]
     finally:
         consumer.close()
+
+
+def delete_everything(bootstrap: str) -> None:
+    """All topics and groups that users have made."""
+    client = admin(bootstrap)
+    names = [name for name in client.list_topics(timeout=REQUEST_S_MAX).topics if not name.startswith("__")]
+    groups = [each.group_id for each in client.list_consumer_groups().result(REQUEST_S_MAX).valid]
+    deleted = [*(client.delete_topics(names) if names else {}).values()]
+    deleted += [*(client.delete_consumer_groups(groups) if groups else {}).values()]
+    for each in deleted:
+        each.result(REQUEST_S_MAX)
