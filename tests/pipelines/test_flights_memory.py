@@ -15,8 +15,8 @@ from penstock.pipelines.flights.generate import generate
 from tests.support.java import QUICK_START
 from tests.support.managed_process import SOURCE
 
-ROWS = int(os.environ.get("PENSTOCK_FLIGHTS_ROWS", "1450000"))
-HEAP_MB = 256
+ROWS = int(os.environ.get("PENSTOCK_FLIGHTS_ROWS", "950000"))
+HEAP_MB = 160
 FILE_IN_HEAPS_MIN = 2
 WORKER_MB_MAX = 300
 PROGRAM = """
