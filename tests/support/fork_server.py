@@ -17,19 +17,23 @@ import contextlib
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 REQUEST_BYTES_MAX = 1 << 20
-NUMBER = struct.Struct("=i")
+TOLD = struct.Struct("=ii")
+"""The pid, and how the process ended, as `waitpid` says it; RUNNING before."""
+RUNNING = -1
 NAME_BYTES_MAX = 15
 """Of a process, as Linux keeps it."""
 
@@ -48,10 +52,12 @@ class ForkedProcess:
     """As `Popen`, of a process whose parent is not this one: that parent tells its pid, and how it ended."""
 
     def __init__(self, told: socket.socket) -> None:
-        self._told = told
         self.returncode: int | None = None
         """`-N` if signal N ended it."""
-        self.pid = self._number()
+        self._told = told.detach()
+        weakref.finalize(self, os.close, self._told)
+        self._lock = threading.Lock()  # several threads of a test may ask
+        self.pid = self._hear()
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -60,12 +66,14 @@ class ForkedProcess:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            self._told.settimeout(timeout)
-            try:
-                self.returncode = os.waitstatus_to_exitcode(self._number())
-            except (TimeoutError, BlockingIOError):
-                raise subprocess.TimeoutExpired(["penstock"], timeout or 0.0) from None
-            self._told.close()
+            readable = select.poll()
+            readable.register(self._told, select.POLLIN)
+            if not readable.poll(None if timeout is None else timeout * 1000):
+                raise subprocess.TimeoutExpired(["penstock"], timeout or 0.0)
+            with self._lock:
+                if self.returncode is None:
+                    self._hear()
+        assert self.returncode is not None
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -79,10 +87,13 @@ class ForkedProcess:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def _number(self) -> int:
-        told = self._told.recv(NUMBER.size)
-        assert len(told) == NUMBER.size, "the process that starts others has died"
-        return int(NUMBER.unpack(told)[0])
+    def _hear(self) -> int:
+        told = os.read(self._told, TOLD.size)
+        assert len(told) == TOLD.size, "the process that starts others has died"
+        pid, status = TOLD.unpack(told)
+        if status != RUNNING:
+            self.returncode = os.waitstatus_to_exitcode(status)
+        return int(pid)
 
 
 class ForkServer:
@@ -160,7 +171,8 @@ def serve(requests: socket.socket) -> None:
         pid = os.fork()
         if pid != 0:
             wait_for(pid, told_of, standard)
-    become(*json.loads(request), standard)
+        become(*json.loads(request), standard)
+        told_of.sendall(TOLD.pack(os.getpid(), RUNNING))
 
 
 def wait_for(pid: int, told_of: socket.socket, standard: Sequence[int]) -> None:
@@ -168,10 +180,9 @@ def wait_for(pid: int, told_of: socket.socket, standard: Sequence[int]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for file in standard:
         os.close(file)  # where its output ends must be seen from its own end
-    told_of.sendall(NUMBER.pack(pid))
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(BrokenPipeError):
-        told_of.sendall(NUMBER.pack(status))
+        told_of.sendall(TOLD.pack(pid, status))
     os._exit(0)
 
 

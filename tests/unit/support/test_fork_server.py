@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,10 @@ def test_signals(tmp_path: Path, number: signal.Signals) -> None:
     assert os.readlink(f"/proc/{process.pid}/cwd") == str(tmp_path)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.01)
-    process.send_signal(number)
+    with ThreadPoolExecutor() as others:
+        waiting = [others.submit(process.wait) for _ in range(4)]
+        process.send_signal(number)
+        codes = {each.result(20) for each in waiting}
+    assert codes == {process.poll()}
     assert process.wait(20) == (-signal.SIGKILL if number is signal.SIGKILL else 0)
     process.kill()  # nobody any more: nothing happens
