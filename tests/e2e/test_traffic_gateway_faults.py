@@ -88,6 +88,7 @@ def test_every_node_can_be_paused_and_resumed(cluster: SupervisedCluster) -> Non
     wait_until(lambda: set(states(cluster).values()) == {"running"}, "all brokers", timeout_s=BACK_S_MAX)
     for node in states(cluster):
         kill(cluster, str(node), "STOP")
-        assert states(cluster)[node] == "paused"
+        # A signal is only on its way when the kill is answered.
+        wait_until(lambda: states(cluster)[node] == "paused", f"node {node} paused", timeout_s=BACK_S_MAX)  # noqa: B023
         kill(cluster, str(node), "CONT")
         wait_until(lambda: states(cluster)[node] == "running", f"node {node}", timeout_s=BACK_S_MAX)  # noqa: B023
