@@ -79,7 +79,8 @@ class ConfluentKafka:
         consumer = confluent_kafka.Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
         )
-        consumer.assign([confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING)])
+        # Not OFFSET_BEGINNING: librdkafka asks for it before it has connected, and half a second later again.
+        consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
         deadline = time.monotonic() + DEADLINE_SECONDS
         received: list[Received] = []
         while len(received) < count:
