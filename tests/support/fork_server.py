@@ -17,6 +17,7 @@ import contextlib
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -118,7 +119,8 @@ class ForkServer:
         self, arguments: Sequence[str], environment: Mapping[str, str], cwd: str, standard: Sequence[int]
     ) -> ForkedProcess:
         told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        request = json.dumps([list(arguments), dict(environment), cwd]).encode()
+        file_bytes_max, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        request = json.dumps([list(arguments), dict(environment), cwd, file_bytes_max]).encode()
         with theirs, self._lock:
             socket.send_fds(self._requests, [request], [*standard, theirs.fileno()])
         return ForkedProcess(told)
@@ -186,11 +188,15 @@ def wait_for(pid: int, told_of: socket.socket, standard: Sequence[int]) -> None:
     os._exit(0)
 
 
-def become(arguments: list[str], environment: dict[str, str], cwd: str, standard: Sequence[int]) -> None:
+def become(
+    arguments: list[str], environment: dict[str, str], cwd: str, file_bytes_max: int, standard: Sequence[int]
+) -> None:
     for number, file in enumerate(standard):
         os.dup2(file, number)
         os.close(file)
     os.chdir(cwd)
+    # What a full disk is where nobody may mount a small one.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["penstock", *arguments]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +35,21 @@ def test_a_command_leaves_nothing_behind_for_the_next() -> None:
     first, second = penstock("topics", "--help"), penstock("topics", "--help")
     assert first == second
     assert first.code == 0
+
+
+def test_files_grow_no_further_than_those_of_the_test(tmp_path: Path) -> None:
+    penstock("--version")  # whoever forks is there before the limit
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (123_456_789, before[1]))
+    try:
+        with open(os.devnull, "r+b") as nothing:
+            standard = dict.fromkeys(("stdin", "stdout", "stderr"), nothing.fileno())
+            process = fork(["consume", "x"], environment_with(), cwd=tmp_path, **standard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    limits = Path(f"/proc/{process.pid}/limits").read_text()
+    process.kill()
+    assert re.search(r"^Max file size +123456789 ", limits, re.MULTILINE)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
