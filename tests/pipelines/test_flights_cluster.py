@@ -23,6 +23,7 @@ from tests.support.ports import free_port
 from tests.support.wait import wait_until
 
 SPARK_HOME = Path(pyspark.__file__).parent
+ROWS = 5_000
 START_SECONDS_MAX = 120.0
 CLASS_OF = {
     "master": "org.apache.spark.deploy.master.Master",
@@ -87,15 +88,15 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_a_standalone_cluster_gives_the_same_results(master: str, tmp_path: Path) -> None:
     data, out = tmp_path / "data", tmp_path / "results"
-    generate(20_000, str(data), seed=21)
+    generate(ROWS, str(data), seed=21)
     finished = penstock(
         *("flights", "run", "--master", master, "--out", str(out)),
         *("--itineraries", str(data / "itineraries.csv"), "--airports", str(data / "airports.csv")),
         timeout_s=240,
     )
     assert finished.code == 0, finished.err
-    assert "20,000 rows read, 0 rejected" in finished.lines
-    assert json.loads((out / "summary.json").read_text())["rows_read"] == 20_000
+    assert f"{ROWS:,} rows read, 0 rejected" in finished.lines
+    assert json.loads((out / "summary.json").read_text())["rows_read"] == ROWS
     oracle.check_results(out, oracle.answer(data / "itineraries.csv", data / "airports.csv"))
     for number in (1, 2):
         work = list((tmp_path / f"worker{number}" / "work").rglob("stderr"))
