@@ -6,16 +6,19 @@ The processes are forked by `fork_server.py`, which saves each of them its impor
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from tests.support.fork_server import fork
+from tests.support import managed_process
+from tests.support.fork_server import ForkedProcess, fork, may_fork
 from tests.support.managed_process import environment_with
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tests.support.broker import BrokerProcess
@@ -61,14 +64,7 @@ def penstock(
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            process = fork(
-                arguments,
-                environment(broker),
-                cwd=cwd,
-                stdin=reading,
-                stdout=out.fileno(),
-                stderr=err.fileno(),
-            )
+            process = start(arguments, environment(broker), cwd, reading, out.fileno(), err.fileno())
         finally:
             os.close(reading)
         feeding = threading.Thread(target=feed, args=(writing, given))
@@ -79,6 +75,26 @@ def penstock(
             process.kill()
             feeding.join()
         return Finished(code, read_from_start(out).decode(), read_from_start(err).decode())
+
+
+def start(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path | None,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+) -> subprocess.Popen[bytes] | ForkedProcess:
+    if may_fork(arguments):
+        return fork(arguments, environment, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
+    return subprocess.Popen(
+        managed_process.penstock(*arguments),
+        env=dict(environment),
+        cwd=cwd,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+    )
 
 
 def feed(pipe: int, data: bytes) -> None:

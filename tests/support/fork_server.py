@@ -41,6 +41,8 @@ NAME_BYTES_MAX = 15
 BROKER, GATEWAY, COMMANDS = "broker", "gateway", "commands"
 KINDS = {"up": BROKER, "broker": BROKER, "gateway": GATEWAY}
 """Which server forks a command: a broker must not look as if it needed the gateway's memory."""
+NOT_FORKED = ("flights", "demo")
+"""What may start Spark, whose processes are started as a user does it."""
 MODULES = {
     BROKER: ["penstock.cli.up", "penstock.broker.node"],
     GATEWAY: ["penstock.cli.gateway", "penstock.gateway.server", "penstock.gateway.app", "uvicorn"],
@@ -136,6 +138,10 @@ def server(kind: str) -> ForkServer:
     started = ForkServer(kind)
     atexit.register(started.close)
     return started
+
+
+def may_fork(arguments: Sequence[str]) -> bool:
+    return not arguments or (arguments[0] not in NOT_FORKED and "heatmap" not in arguments)
 
 
 def fork(

@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.fork_server import ForkedProcess, fork
+from tests.support.fork_server import ForkedProcess, fork, may_fork
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class ManagedProcess:
         """Whether it is `penstock`, as it was imported by this interpreter, with nothing special about it."""
         return (
             command[: len(penstock())] == penstock()
+            and may_fork(command[len(penstock()) :])
             and self.environment.get("PYTHONPATH") == str(SOURCE)
             and not self._own_group
             and not self._options
