@@ -151,6 +151,8 @@ class Connection:
 
     def _read(self, response: http.client.HTTPResponse) -> Answer:
         content = response.read(ANSWER_BYTES_MAX)
+        if response.length and len(content) < ANSWER_BYTES_MAX:
+            raise ConnectionError("an answer ended in its middle")  # asked for a number, `read` does not tell
         if not response.isclosed() or response.will_close:
             self.close()
         return Answer(response.status, _fields(response, content), _retry_after_s(response))

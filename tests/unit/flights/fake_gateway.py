@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 Answer = tuple[int, dict[str, Any], dict[str, str]]
-Fault = Answer | Literal["cut", "drop", "lose", "last", "forget"] | None
+Fault = Answer | Literal["cut", "drop", "half", "lose", "last", "forget"] | None
 """What is answered in place of the next request; or no answer, before it is read or before or after it is
 carried out; or the answer is the last on its connection; or the gateway has forgotten all that it had of the
 file; or all is well."""
@@ -124,8 +124,8 @@ class FakeFlights:
             path = parts.path.removeprefix("/v1/flights/jobs").strip("/").split("/")
             answer = self._serve(method, path, int(message), body, fault == "forget")
             self.changed.notify_all()
-            if fault == "last":
-                return answer[0], answer[1], {"Connection": "close"}
+            if fault in ("half", "last"):
+                return answer[0], answer[1], {"Connection": "close", "Cut-Off": str(fault == "half")}
             return None if fault == "lose" else answer
 
     def _serve(self, method: str, path: list[str], message: int, body: bytes, forgets: bool) -> Answer:
@@ -230,7 +230,9 @@ class FakeFlights:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                self.wfile.write(
+                    content[: len(content) // 2] if headers.get("Cut-Off") == "True" else content
+                )
 
             def stream(self, job: str, query: str, options: dict[str, str]) -> None:
                 self.send_response(200)

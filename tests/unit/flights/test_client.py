@@ -73,6 +73,7 @@ def test_files_arrive_airports_first(gateway: FakeFlights, client: FlightsClient
     [
         ["cut"],
         ["drop"],
+        ["half"],
         ["lose"],
         ["last"],
         ["forget"],
