@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
-from penstock.client.http.failures import not_understood
+from penstock.client.http.failures import not_understood, whole_answer
 
 CONNECT_S_MAX: Final = 5.0
 ANSWER_S_MAX: Final = 30.0
@@ -150,9 +150,7 @@ class Connection:
         return response
 
     def _read(self, response: http.client.HTTPResponse) -> Answer:
-        content = response.read(ANSWER_BYTES_MAX)
-        if response.length and len(content) < ANSWER_BYTES_MAX:
-            raise ConnectionError("an answer ended in its middle")  # asked for a number, `read` does not tell
+        content = whole_answer(response, ANSWER_BYTES_MAX)
         if not response.isclosed() or response.will_close:
             self.close()
         return Answer(response.status, _fields(response, content), _retry_after_s(response))

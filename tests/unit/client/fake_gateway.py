@@ -28,6 +28,8 @@ class FakeGateway:
         """For each of the next requests: what is answered in place of it, or what becomes of its answer."""
         self.hangs_up = False
         """Whether connections are closed after each answer, without a word."""
+        self.cuts_off = 0
+        """How many of the next answers end in their middle."""
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -123,9 +125,11 @@ class FakeGateway:
                 if status != 204:
                     self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
+                is_cut_off = gateway.cuts_off > 0
+                gateway.cuts_off -= is_cut_off
                 if status != 204:
-                    self.wfile.write(body)
-                self.close_connection |= gateway.hangs_up
+                    self.wfile.write(body[: len(body) // 2] if is_cut_off else body)
+                self.close_connection |= gateway.hangs_up or is_cut_off
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Requests are in `requests`."""

@@ -105,6 +105,16 @@ def test_a_lost_answer_neither_loses_nor_doubles_a_message_that_is_got(gateway: 
         assert [consumer.get_next("a") for _ in range(3)] == ["first", "second", "third"]
 
 
+def test_an_answer_that_ends_in_its_middle_is_asked_for_again(gateway: FakeGateway) -> None:
+    with Producer("a", gateway.url) as producer, Consumer("a", gateway.url) as consumer:
+        for text in ("first", "second"):
+            gateway.cuts_off = 2
+            producer.send("a", text)
+        gateway.cuts_off = 2
+        assert [consumer.get_next("a") for _ in range(2)] == ["first", "second"]
+    assert gateway.topics["a"] == ["first", "second"]
+
+
 def test_the_message_of_a_call_that_failed_is_got_by_the_next(gateway: FakeGateway) -> None:
     with Producer("a", gateway.url) as producer, Consumer("a", gateway.url, timeout_s=SOON_S) as consumer:
         for text in ("first", "second"):

@@ -1,7 +1,8 @@
-"""A gateway's refusals as the library's errors."""
+"""What a gateway answers: the whole of it, and its refusals as the library's errors."""
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -44,3 +45,11 @@ class Refused(Exception):  # noqa: N818 - it is an answer
 
 def not_understood(problem: str) -> ServerError:
     return ServerError(f"{problem}: is it a Penstock gateway?")
+
+
+def whole_answer(response: http.client.HTTPResponse, bytes_max: int) -> bytes:
+    """Its body; IncompleteRead if it ends in its middle. Asked for a number, `read` alone does not tell."""
+    content = response.read(bytes_max)
+    if response.length and len(content) < bytes_max:
+        raise http.client.IncompleteRead(content, response.length)
+    return content

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from penstock.client.errors import DisconnectedServerError
-from penstock.client.http.failures import Refused, not_understood
+from penstock.client.http.failures import Refused, not_understood, whole_answer
 
 TRY_S_MAX: Final = 10.0
 """For how long one answer is waited for before the request is sent again."""
@@ -129,7 +129,7 @@ class Gateway:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request(method, self._parts.path + target, body, {**self._headers, **kind})
         response = connection.getresponse()
-        content = response.read(ANSWER_BYTES_MAX)
+        content = whole_answer(response, ANSWER_BYTES_MAX)
         if response.isclosed() and not response.will_close:
             self._give_back(connection)
         else:
