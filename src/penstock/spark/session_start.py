@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 try:
     from pyspark import SparkConf, SparkContext
@@ -24,6 +25,16 @@ from penstock.spark import connector, launch
 from penstock.spark.datasource import PenstockDataSource
 from penstock.spark.defaults import defaults
 from penstock.spark.java import SparkSetupError, java_home
+
+SET_BY_STREAMS: Final = (
+    "SPARK_AUTH_SOCKET_TIMEOUT",
+    "SPARK_BUFFER_SIZE",
+    "SPARK_LOCAL_DIRS",
+    "SPARK_PYTHON_RUNTIME",
+)
+"""Variables for Python processes that Spark adds to a data source when a stream begins to read from it: to a
+map that it may be writing into the tasks of another stream of the same source at that moment, and those then
+cannot be read. In a map that has them already it only changes values."""
 
 
 def session(
@@ -64,6 +75,8 @@ def session(
             raise SparkSetupError(f"Spark does not start: {_first_line(error)}") from error
     if java is not None:
         _hold(java)
+    for name in SET_BY_STREAMS:
+        spark.sparkContext.environment.setdefault(name, "")
     if with_source:
         spark.dataSource.register(PenstockDataSource)
     connector.install()

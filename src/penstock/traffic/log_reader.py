@@ -39,6 +39,8 @@ Offsets = dict[int, int]
 """One offset for each partition."""
 
 POLL_S: Final = 0.1
+SILENT_POLLS_MAX: Final = 10
+"""librdkafka waits for a partition of a deleted topic, and does not tell that it is gone."""
 QUEUE_KIB_MAX: Final = 16 * 1024
 FETCH_WAIT_MS: Final = 10
 """At its end a partition has nothing to wait for, and the next topic waits behind it on the connection."""
@@ -70,7 +72,7 @@ class LogReader:
             starts = self._offsets(topic, partitions, _start(since_ms))
             with self._lock:
                 reading = _Reading(self._brokers, self._open(topic), topic, parse)
-                return reading.run(starts, ends, self._oldest)
+                return reading.run(starts, ends, self._oldest, self._clusters.partitions)
         except (DisconnectedServerError, DataNotAvailableError) as error:
             raise self._unavailable(topic, error) from error
         except TopicNotFoundError as error:
@@ -157,14 +159,21 @@ class _Reading(Generic[T]):
         self._ends: Offsets = {}
         self._found: dict[int, list[T]] = {}
 
-    def run(self, starts: Offsets, ends: Offsets, oldest: Callable[[str, Iterable[int]], Offsets]) -> list[T]:
+    def run(
+        self,
+        starts: Offsets,
+        ends: Offsets,
+        oldest: Callable[[str, Iterable[int]], Offsets],
+        require: Callable[[str], object],
+    ) -> list[T]:
+        """`require` raises if the topic is not there any more."""
         self._ends = ends
         self._next = {index: start for index, start in starts.items() if 0 <= start < ends[index]}
         self._found = {index: [] for index in sorted(self._next)}
         self._assign()
         try:
             while self._next:
-                if self._wait():
+                if self._wait(require):
                     self._go_on(oldest(self._topic, self._next))
         finally:
             self._consumer.unassign()
@@ -175,15 +184,19 @@ class _Reading(Generic[T]):
             [TopicPartition(self._topic, index, offset) for index, offset in self._next.items()]
         )
 
-    def _wait(self) -> bool:
+    def _wait(self, require: Callable[[str], object]) -> bool:
         """Reads until every partition is at its end; True if one is not where it was thought to be."""
         deadline = time.monotonic() + self._brokers.timeout_s
+        silent_polls = 0
         while self._next:
             message = self._consumer.poll(POLL_S)
             if message is None:
                 if time.monotonic() >= deadline:
                     where = f"nothing came from partitions {sorted(self._next)}"
                     raise DataNotAvailableError(f"{where} for {self._brokers.timeout_s:g} s")
+                silent_polls += 1
+                if silent_polls % SILENT_POLLS_MAX == 0:
+                    require(self._topic)
                 continue
             error = message.error()
             if error is None:

@@ -139,3 +139,16 @@ def test_files_of_a_repeated_batch_replace_themselves(spark: SparkSession, tmp_p
         (number // 10, number) for number in range(20)
     ]
     assert sorted(path.name for path in out.iterdir()) == ["_aside", "batch=0", "batch=1", "batch=2"]
+
+
+def test_a_stream_adds_nothing_to_what_tasks_of_other_streams_are_made_of(
+    spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    """Spark would, to a map that it may be writing into these tasks, which then could not be read."""
+    manager = spark._jsparkSession.sessionState().dataSourceManager()
+    variables = manager.lookupDataSource("penstock").dataSourceCls().envVars()
+    before = set(variables)
+    topics.create_topic(bootstrap, topic, 1)
+    assert Stream(spark, bootstrap, tmp_path, {"subscribe": topic}).run() == []
+    assert variables["SPARK_PYTHON_RUNTIME"] != "", "the stream has changed it"
+    assert set(variables) == before

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from penstock.client.errors import DataNotAvailableError, NotAuthorizedError, TopicNotFoundError
+from penstock.client.errors import (
+    DataNotAvailableError,
+    NotAuthorizedError,
+    TopicClusterDoesNotExistError,
+    TopicNotFoundError,
+)
 from penstock.traffic.log_reader import Offsets, _Reading
 
 
@@ -49,13 +55,23 @@ class Brokers:
 EOF = KafkaError._PARTITION_EOF
 
 
-def read(consumer: FakeConsumer, starts: Offsets, ends: Offsets, oldest: Offsets | None = None) -> list[Any]:
+def is_there(_topic: str) -> None:
+    return
+
+
+def read(
+    consumer: FakeConsumer,
+    starts: Offsets,
+    ends: Offsets,
+    oldest: Offsets | None = None,
+    require: Callable[[str], None] = is_there,
+) -> list[Any]:
     def parse(message: Any) -> tuple[int, int] | None:
         place = (message.partition(), message.offset())
         return None if place == (0, 13) else place
 
     reading: _Reading[tuple[int, int]] = _Reading(Brokers(), consumer, "t", parse)  # type: ignore[arg-type]
-    return reading.run(starts, ends, lambda _topic, _partitions: oldest or {})
+    return reading.run(starts, ends, lambda _topic, _partitions: oldest or {}, require)
 
 
 def test_each_partition_in_its_order() -> None:
@@ -108,6 +124,16 @@ def test_half_an_answer_is_none() -> None:
     with pytest.raises(DataNotAvailableError, match=r"nothing came from partitions \[1\] for 0.01 s"):
         read(consumer, {0: 0, 1: 0}, {0: 1, 1: 1})
     assert consumer.assigned[-1] == {}
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Brokers, "timeout_s", 60.0)
+
+    def is_gone(topic: str) -> None:
+        raise TopicClusterDoesNotExistError(f"no {topic}")
+
+    with pytest.raises(TopicClusterDoesNotExistError, match="no t"):
+        read(FakeConsumer(Event(0, 0)), {0: 0, 1: 0}, {0: 1, 1: 1}, require=is_gone)
 
 
 @pytest.mark.parametrize(
