@@ -121,7 +121,7 @@ def test_a_gateway_that_is_killed_and_started_again(console: Console, cluster: S
     expect(console.find("node-gateway")).to_contain_text(f"pid {pid}")
     console.find("kill-gateway").click()
     console.confirm()
-    # The next one may be there before anybody misses it: what is shown meanwhile, a network that is away shows.
+    # The next one may be there before anybody misses it. What is shown meanwhile: see the test above.
     expect(console.find("node-gateway")).not_to_contain_text(f"pid {pid}")
     expect(console.find("state-disconnected")).to_have_count(0)
     expect(console.find("timeline").get_by_text("live")).to_be_visible()
