@@ -117,7 +117,7 @@ def test_a_gateway_that_is_killed_and_started_again(console: Console, cluster: S
     console.watch.announce(UNAVAILABLE)
     wait_for_health(cluster)
     console.open("cluster")
-    pid = process(cluster, "gateway")
+    pid = cluster.told_pid("gateway")
     expect(console.find("node-gateway")).to_contain_text(f"pid {pid}")
     console.find("kill-gateway").click()
     console.confirm()
@@ -141,7 +141,3 @@ def test_a_page_whose_code_does_not_come(console: Console) -> None:
     console.page.unroute("**/console/assets/traffic-*.js")
     console.find("state-error").get_by_role("button", name="Try again").click()
     console.on("traffic")
-
-
-def process(cluster: SupervisedCluster, name: str) -> int:
-    return int(next(node["pid"] for node in cluster.status()["nodes"] if node["id"] == name))

@@ -93,6 +93,10 @@ class SupervisedCluster(BrokerProcess):
     def status(self) -> dict[str, Any]:
         return self.ask("/v1/cluster")
 
+    def told_pid(self, name: str) -> int:
+        """Of the gateway, the supervisor or the Flights service, as the gateway tells it."""
+        return int(next(node["pid"] for node in self.status()["nodes"] if node["id"] == name))
+
     def missing(self) -> str:
         """Why the cluster is not ready; nothing if it is."""
         try:
