@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help install console console-test tools archive demo lint check test flaky bench soak clean
 
 # How many processes share the tests: most of them wait for something.
-PROCESSES ?= 3
+PROCESSES ?= 4
 PYTEST = $(BIN)/pytest -n $(PROCESSES) --no-loadscope-reorder
 # The rings whose tests are short and need nothing but Python: they come first.
 QUICK_RINGS := tests/unit tests/scripts

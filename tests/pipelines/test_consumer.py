@@ -15,6 +15,9 @@ from tests.support import topics
 if TYPE_CHECKING:
     from tests.support.broker import BrokerProcess
 
+NOTHING_COMES_MS = 2_500
+"""Then the reader asks the broker what there is."""
+
 
 def options(bootstrap: str, topic: str, timeout_ms: int = 10_000, **others: str) -> ReadOptions:
     return read_options({"bootstrap": bootstrap, "subscribe": topic, "timeoutMs": str(timeout_ms), **others})
@@ -45,15 +48,15 @@ def test_a_range_longer_than_the_log(bootstrap: str, topic: str) -> None:
     with pytest.raises(
         DataLossError, match=f"{topic}-0 is to be read from offset 10 up to 12, and its log ends at 10"
     ):
-        values(bootstrap, topic, 5, 12)
-    assert values(bootstrap, topic, 5, 12, failOnDataLoss="false") == numbered(5, 10)
+        values(bootstrap, topic, 5, 12, NOTHING_COMES_MS)
+    assert values(bootstrap, topic, 5, 12, NOTHING_COMES_MS, failOnDataLoss="false") == numbered(5, 10)
     with pytest.raises(DataLossError, match="offset 11 was asked for and the log ends at 10"):
         values(bootstrap, topic, 11, 12)
 
 
 def test_a_topic_that_is_gone(bootstrap: str, topic: str) -> None:
     with pytest.raises(DataLossError, match=f"partition {topic}-0 is gone"):
-        values(bootstrap, topic, 0, 1)
+        values(bootstrap, topic, 0, 1, NOTHING_COMES_MS)
 
 
 def test_a_silent_broker_is_an_error_and_no_hang(broker: BrokerProcess, topic: str) -> None:

@@ -335,12 +335,14 @@ def test_workers_that_are_killed_again_and_again_are_not_the_fault_of_a_job(
     service.wait_ready()
     done = service.newest("commits")
     send(cluster.bootstrap, job, uploads_of(table.files))
+    before = time_of_workers(service)
     kills = 0
 
     def is_over() -> bool:
         nonlocal kills
         if service.newest("offsets") > done and service.is_ready:
-            kills += sum(map(processes.kill, busy_with_tasks(service.worker_pids))) > 0
+            busy = [pid for pid, ticks in time_of_workers(service).items() if ticks > before.get(pid, 0)]
+            kills += sum(map(processes.kill, busy)) > 0
         return kills >= WORKER_KILLS or service.newest("commits") > done
 
     wait_until(is_over, "workers are killed", timeout_s=300, at_once=True)
@@ -351,14 +353,10 @@ def test_workers_that_are_killed_again_and_again_are_not_the_fault_of_a_job(
     check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
 
 
-def busy_with_tasks(pids: list[int]) -> list[int]:
-    """Those that run at this moment, and neither wait for something nor only plan what others will do."""
-    return [
-        pid
-        for pid in pids
-        if processes.command_of(pid)[-1:] == ["pyspark.worker"]
-        and (processes.stat_fields(pid) or " ")[0] == "R"
-    ]
+def time_of_workers(service: FlightsService) -> dict[int, int]:
+    """Ticks of the processor, of those that compute and not of those that only plan what others will do."""
+    workers = [pid for pid in service.worker_pids if processes.command_of(pid)[-1:] == ["pyspark.worker"]]
+    return {pid: ticks for pid in workers if (ticks := processes.ticks_of(pid)) is not None}
 
 
 class Ends:

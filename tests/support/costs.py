@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.processes import command_of, descendants, name_of, stat_fields
+from tests.support.processes import command_of, descendants, name_of, ticks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,6 @@ LOOK_SECONDS = 0.5
 SLOWEST = 10
 WAITS_SHOWN = 3
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-UTIME = 11
-"""Of the fields that `stat_fields` gives; the next one is the time in the kernel."""
 TEST = "tests"
 FORK_SERVER = "tests.support.fork_server"
 KINDS = {
@@ -143,10 +141,9 @@ class Recorder:
                 cost.waited_s[place_of(sys._current_frames().get(self._main))] += passed_s
             alive = descendants(os.getpid())
             for pid in alive:
-                fields = stat_fields(pid)
-                if fields is None:
+                ticks = ticks_of(pid)
+                if ticks is None:
                     continue
-                ticks = int(fields[UTIME]) + int(fields[UTIME + 1])
                 cost.cpu_s[self._kind(pid)] += (ticks - self._ticks.get(pid, 0)) / TICKS_PER_SECOND
                 self._ticks[pid] = ticks
             for pid in self._ticks.keys() - set(alive):

@@ -1,10 +1,13 @@
-"""kafka-python's admin client, for what confluent-kafka does not offer: moving partitions."""
+"""kafka-python, which is not as tidy as the tests are: and its admin client, which moves partitions."""
 
 from __future__ import annotations
 
+import gc
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import pytest
 
 from tests.support.wait import wait_until
 
@@ -16,6 +19,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, TopicPartition
 
+DROPS_SOCKETS: Final = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+"""A connection that it is still making, or still writing to, when it is closed, is left to the collector."""
+
 
 @contextmanager
 def kafka_python_admin(bootstrap: str) -> Iterator[KafkaAdminClient]:
@@ -23,7 +29,10 @@ def kafka_python_admin(bootstrap: str) -> Iterator[KafkaAdminClient]:
     try:
         yield client
     finally:
-        client.close()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+            client.close()
+            gc.collect()
 
 
 def reassign(

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
+UTIME = 11
+"""Of the fields that `stat_fields` gives; the next one is the time in the kernel."""
 
 
 def children() -> dict[int, list[int]]:
@@ -27,6 +29,12 @@ def stat_fields(pid: int) -> list[str] | None:
         return (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def ticks_of(pid: int) -> int | None:
+    """Time of the processor so far; None if there is no such process."""
+    fields = stat_fields(pid)
+    return int(fields[UTIME]) + int(fields[UTIME + 1]) if fields is not None else None
 
 
 def name_of(pid: int) -> str:

@@ -30,6 +30,8 @@ class FakeGateway:
         """Whether connections are closed after each answer, without a word."""
         self.cuts_off = 0
         """How many of the next answers end in their middle."""
+        self.says_last = False
+        """Whether it tells with each answer that the connection ends with it."""
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -124,6 +126,8 @@ class FakeGateway:
                 self.send_response(status)
                 if status != 204:
                     self.send_header("Content-Length", str(len(body)))
+                if gateway.says_last:
+                    self.send_header("Connection", "close")
                 self.end_headers()
                 is_cut_off = gateway.cuts_off > 0
                 gateway.cuts_off -= is_cut_off

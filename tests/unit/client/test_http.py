@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
+import os
 import threading
 from collections.abc import Iterator
 
@@ -113,6 +115,25 @@ def test_an_answer_that_ends_in_its_middle_is_asked_for_again(gateway: FakeGatew
         gateway.cuts_off = 2
         assert [consumer.get_next("a") for _ in range(2)] == ["first", "second"]
     assert gateway.topics["a"] == ["first", "second"]
+
+
+@pytest.mark.parametrize("says_last", [False, True], ids=["", "of the last answer"])
+def test_a_connection_that_broke_in_an_answer_is_closed(gateway: FakeGateway, says_last: bool) -> None:
+    """At once, and not when its garbage is collected."""
+    gateway.says_last = says_last
+    gc.disable()
+    try:
+        before = open_files()
+        with Producer("a", gateway.url) as producer:
+            gateway.cuts_off = 3
+            producer.send("a", "first")
+        wait_until(lambda: open_files() <= before, "all connections are closed")
+    finally:
+        gc.enable()
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 def test_the_message_of_a_call_that_failed_is_got_by_the_next(gateway: FakeGateway) -> None:

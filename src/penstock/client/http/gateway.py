@@ -128,9 +128,11 @@ class Gateway:
         # The gateway may refuse before it has read everything: then the answer that follows says why.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request(method, self._parts.path + target, body, {**self._headers, **kind})
-        response = connection.getresponse()
-        content = whole_answer(response, ANSWER_BYTES_MAX)
-        if response.isclosed() and not response.will_close:
+        # An answer that is the last of its connection keeps the socket open until it is closed itself.
+        with connection.getresponse() as response:
+            content = whole_answer(response, ANSWER_BYTES_MAX)
+            is_read = response.isclosed()
+        if is_read and not response.will_close:
             self._give_back(connection)
         else:
             connection.close()
