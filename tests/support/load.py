@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
+from penstock.client.kafka.listed_offsets import list_offsets
 from tests.support.fault_clients import Recorder, Writer, read_to_the_end
 from tests.support.history import Outcome, check, summary
 from tests.support.topics import REQUEST_S_MAX, admin
@@ -90,7 +91,7 @@ def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[Load]:
 def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
     asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
     client = admin(bootstrap)  # kept: its answers end with it
-    found = client.list_offsets(asked)
+    found = list_offsets(client, asked)
     return {each.partition: future.result(REQUEST_S_MAX).offset for each, future in found.items()}
 
 

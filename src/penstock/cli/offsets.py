@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import IsolationLevel, TopicPartition
 
 from penstock.cli.kafka import REQUEST_SECONDS_MAX, answer
+from penstock.client.kafka.listed_offsets import list_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +30,8 @@ def positions(
     wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
     if not wanted:
         return {}
-    futures = admin.list_offsets(
-        wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_SECONDS_MAX
+    futures = list_offsets(
+        admin, wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_SECONDS_MAX
     )
     found = {}
     for partition, future in futures.items():

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from penstock.client.kafka.listed_offsets import list_offsets
 from penstock.spark.errors import OptionError, SourceError
 from penstock.spark.offsets import Offsets, Partition, to_json
 from penstock.spark.options import KAFKA_PREFIX, Connection, Topics
@@ -173,10 +174,10 @@ class Cluster:
         return self._admin
 
     def _anew(self, request: Callable[[], T]) -> Callable[[], T]:
-        """A request to a coordinator, by a new client each time it is repeated.
+        """A request to a coordinator or to leaders, by a new client each time it is repeated.
 
         An AdminClient whose coordinator died in the middle of such a request has been seen to leave all that
-        follow without an answer.
+        follow without an answer, and one whose leader says nothing asks it again.
         """
 
         def ask() -> T:
@@ -207,15 +208,15 @@ class Cluster:
             return {}
 
         def request() -> dict[Partition, int]:
-            futures = self._client().list_offsets(
-                wanted, isolation_level=level, request_timeout=self._request_s()
+            futures = list_offsets(
+                self._client(), wanted, isolation_level=level, request_timeout=self._request_s()
             )
             return {
                 Partition(partition.topic, partition.partition): future.result().offset
                 for partition, future in futures.items()
             }
 
-        return self._ask(request, "cannot list offsets")
+        return self._ask(self._anew(request), "cannot list offsets")
 
     def _request_s(self) -> float:
         return min(REQUEST_S_MAX, self._connection.timeout_s)

@@ -29,6 +29,7 @@ from penstock.client.errors import (
 )
 from penstock.client.kafka.cluster import REQUEST_S_MAX
 from penstock.client.kafka.failures import as_error, error_code, error_line, passes
+from penstock.client.kafka.listed_offsets import list_offsets
 
 if TYPE_CHECKING:
     from penstock.client.kafka.cluster import Cluster as Brokers
@@ -94,7 +95,8 @@ class LogReader:
         wanted = {TopicPartition(topic, index): spec for index in partitions}
 
         def request() -> Offsets:
-            futures = self._brokers.admin().list_offsets(
+            futures = list_offsets(
+                self._brokers.admin(),
                 wanted,
                 isolation_level=IsolationLevel.READ_COMMITTED,
                 request_timeout=min(REQUEST_S_MAX, self._brokers.timeout_s),
@@ -103,6 +105,7 @@ class LogReader:
                 return {partition.partition: future.result().offset for partition, future in futures.items()}
             except KafkaException as error:
                 if error_code(error) != KafkaError._NOENT:
+                    self._brokers.metadata()  # librdkafka goes on asking the leader that it knows
                     raise
                 # So librdkafka says that none of these partitions has a leader: an election is waited for.
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)) from error

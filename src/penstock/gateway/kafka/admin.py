@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 
 from penstock.client.errors import PenstockError
 from penstock.client.kafka.group_offsets import look_at_offsets
+from penstock.client.kafka.listed_offsets import list_offsets
 from penstock.gateway.kafka.errors import InvalidRequestError, KafkaClientError, KafkaUnavailableError
 from penstock.gateway.kafka.librdkafka import error_in
 
@@ -245,8 +246,9 @@ class KafkaAdmin:
         """Where each partition ends; those that cannot be asked are left out."""
         if not partitions:
             return {}
+        await self._metadata()  # by itself librdkafka goes on asking the leaders that it knows
         wanted = {TopicPartition(topic, index): OffsetSpec.latest() for topic, index in partitions}
-        futures = self.client.list_offsets(wanted, request_timeout=self._seconds_max)
+        futures = list_offsets(self.client, wanted, request_timeout=self._seconds_max)
         found: dict[tuple[str, int], int] = {}
         for where, future in futures.items():
             try:
@@ -254,7 +256,7 @@ class KafkaAdmin:
             except KafkaUnavailableError:
                 raise
             except KafkaClientError:
-                continue  # it was deleted, or has no leader
+                continue  # it was deleted, or has no leader that answers
         return found
 
     async def groups(self) -> list[GroupInfo]:
