@@ -2,7 +2,7 @@
 
     python -m tests.support.fake_demo_part ROLE FOLDER HTTP_PORT RESULTS FAULT
 
-Nothing of Penstock is imported: a demo has six of these, and that would be most of what they cost.
+Next to nothing of Penstock is imported: a demo has six of these, and that would be most of what they cost.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from penstock.pipelines.stop import new_stop
 
 TICK_S = 0.05
 SENT_PER_TICK = 100
@@ -37,10 +39,10 @@ class Part:
         self.folder = Path(folder)
         self.http_port = int(http_port)
         self.results = Path(results)
-        self.done = threading.Event()
         (self.folder / f"{role}.pid").write_text(str(os.getpid()))
-        signal.signal(signal.SIGTERM, lambda *_: self.done.set())
-        getattr(self, role.replace("-", "_"))()
+        with new_stop() as self.done:
+            signal.signal(signal.SIGTERM, lambda *_: self.done.set())
+            getattr(self, role.replace("-", "_"))()
 
     def read(self, name: str) -> int:
         return read_count(self.folder / name)
@@ -54,7 +56,7 @@ class Part:
         server = ThreadingHTTPServer(("127.0.0.1", self.http_port), answering(self))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(f"ready kafka=127.0.0.1:1 http=http://127.0.0.1:{self.http_port}", flush=True)
-        self.done.wait()
+        self.done.wait(None)
 
     def cars(self) -> None:
         before = sent = self.read("sent")
@@ -79,7 +81,7 @@ class Part:
 
     def flights_service(self) -> None:
         print("ready flights data=nowhere", flush=True)
-        self.done.wait()
+        self.done.wait(None)
 
     def flights(self) -> None:
         self.results.mkdir(parents=True)

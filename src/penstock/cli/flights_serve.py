@@ -8,7 +8,6 @@ decision, as a folder that is in use, ends the command too.
 import signal
 import subprocess
 import sys
-import threading
 import time
 import traceback
 from typing import Annotated
@@ -19,6 +18,7 @@ from penstock.cli.child import end_with_parent
 from penstock.cli.options import BOOTSTRAP, Bootstrap
 from penstock.cli.output import CommandFailed
 from penstock.cli.traffic_heatmap import stopped_by_signals
+from penstock.pipelines.stop import Stop
 
 GIB = 2**30
 DIED = 75
@@ -130,7 +130,7 @@ def watch(options: list[str]) -> None:
             stop.wait(pause_s)
 
 
-def ended(process: "subprocess.Popen[bytes]", stop: threading.Event) -> int:
+def ended(process: "subprocess.Popen[bytes]", stop: Stop) -> int:
     """Its exit code, when it has ended or was stopped."""
     while process.poll() is None and not stop.wait(POLL_S):
         pass

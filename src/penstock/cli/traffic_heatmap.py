@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.options import BOOTSTRAP, Bootstrap
 from penstock.cli.output import CommandFailed
+from penstock.pipelines.stop import Stop, new_stop
 
 WINDOW_S_MAX = 3_600
 WATERMARK_S_MAX = 86_400
@@ -82,21 +83,21 @@ def heatmap(
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set.
+def stopped_by_signals() -> Iterator[Stop]:
+    """Set by SIGINT and SIGTERM.
 
     Nothing is raised: an exception in the middle of a call to Java would leave the connection unusable, and
     with it the query could not be stopped.
     """
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {
-        number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with new_stop() as stop:
+        if threading.current_thread() is not threading.main_thread():
+            yield stop
+            return
+        before = {
+            number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield stop
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -7,7 +7,6 @@ fails again and again without any batch in between.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.pipelines.stop import Stop
     from penstock.spark.launch import Java
 
 GROUP: Final = "penstock-traffic-heatmap"
@@ -68,9 +68,7 @@ class Settings:
     starting: str = "earliest"
 
 
-def run(
-    settings: Settings, master: str | None, stop: threading.Event, say: Say, java: Java | None = None
-) -> None:
+def run(settings: Settings, master: str | None, stop: Stop, say: Say, java: Java | None = None) -> None:
     """Runs until `stop` is set, on a Java that was started ahead (starting.py) or is started now.
 
     Raises JobError, FolderError, SparkSetupError or PenstockError.
@@ -135,7 +133,7 @@ class _Job:
         self._say = say
         self._ready = False
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, stop: Stop) -> None:
         failures = 0
         while not stop.is_set():
             publisher = HeatmapPublisher(self._settings.bootstrap, TIMEOUT_MS)
@@ -151,7 +149,7 @@ class _Job:
     def _start(self, publisher: HeatmapPublisher) -> StreamingQuery:
         return start(self._spark, self._settings, self._shape, self._folder, publisher)
 
-    def _watch(self, query: StreamingQuery, publisher: HeatmapPublisher, stop: threading.Event) -> None:
+    def _watch(self, query: StreamingQuery, publisher: HeatmapPublisher, stop: Stop) -> None:
         """Until it fails or is to stop."""
         said, counted_then = time.monotonic(), None
         try:

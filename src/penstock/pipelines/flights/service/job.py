@@ -8,7 +8,6 @@ starts it again.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.pipelines.stop import Stop
     from penstock.spark.launch import Java
 
 GROUP: Final = "penstock-flights"
@@ -74,9 +74,7 @@ class Settings:
         return Connection(self.bootstrap, TIMEOUT_MS)
 
 
-def run(
-    settings: Settings, master: str | None, stop: threading.Event, say: Say, java: Java | None = None
-) -> None:
+def run(settings: Settings, master: str | None, stop: Stop, say: Say, java: Java | None = None) -> None:
     """Runs until `stop` is set, on a Java that was started ahead (starting.py) or is started now.
 
     Raises ServiceError, JavaDiedError, FolderError or SparkSetupError.
@@ -96,7 +94,7 @@ def run(
                     spark.stop()
 
 
-def ensure_topics(bootstrap: str, stop: threading.Event, say: Say) -> None:
+def ensure_topics(bootstrap: str, stop: Stop, say: Say) -> None:
     """Waits for brokers that are not there yet."""
     while not stop.is_set():
         try:
@@ -122,7 +120,7 @@ class Service:
         self._suspicious = 0
         """Of these, those that brokers have nothing to do with."""
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, stop: Stop) -> None:
         while not stop.is_set():
             driver = None
             try:
@@ -156,7 +154,7 @@ class Service:
         again = "" if is_passing(cause) else f" ({type(cause).__name__})"
         self._say(f"starting again: {line_of(cause)}{again}")
 
-    def _watch(self, query: StreamingQuery, driver: Driver, stop: threading.Event) -> None:
+    def _watch(self, query: StreamingQuery, driver: Driver, stop: Stop) -> None:
         """Until it fails or is to stop."""
         driver.identify(str(query.id), str(query.runId))
         looked = 0.0
