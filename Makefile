@@ -11,7 +11,7 @@ PYTHON = $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 pyt
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install console console-test tools archive demo lint check test flaky bench soak clean
+.PHONY: help install console console-test collected tools archive demo lint check test flaky bench soak clean
 
 # How many processes share the tests: most of them wait for something.
 PROCESSES ?= 4
@@ -54,10 +54,15 @@ test: install $(if $(filter-out $(QUICK_RINGS:=/%) tests/sim/%,$(T)),console too
 else
 test: export PENSTOCK_TEST_RUN := $(shell date +%s)
 test: install
-	$(MAKE) --jobs=3 lint console-test tools
+	$(MAKE) --jobs=4 lint console-test tools collected
 	$(PYTEST) $(QUICK_RINGS)
 	$(PYTEST) $(SLOW_RINGS)
 endif
+
+# A test file that cannot be imported is told first; and each file is compiled once, not by every process.
+collected: install
+	@mkdir -p build
+	@$(BIN)/pytest --collect-only --quiet tests > build/collected || { cat build/collected; exit 1; }
 
 flaky: install console tools ## All tests or T=tests/… N times under disturbance; lists what failed how often.
 	$(BIN)/python -m tests.support.flaky --rounds $(or $(N),20) --processes $(PROCESSES) $(T)

@@ -119,7 +119,7 @@ def test_killed_it_leaves_nothing(tmp_path: Path, is_paused: bool) -> None:
         demo.wait_for("the map is live")
         if is_paused:
             os.kill(demo.part("cars"), signal.SIGSTOP)
-        assert len(demo.processes()) >= 5  # with its guard
+        assert len(demo.processes()) >= 6  # with its guard, and the child of a part
         demo.process.kill()
         demo.wait_until_nothing_is_left()
 
