@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ import psutil
 from penstock.pipelines.flights.generate import generate
 from tests.support.java import QUICK_START
 from tests.support.managed_process import SOURCE
+from tests.support.processes import descendants
 
 ROWS = int(os.environ.get("PENSTOCK_FLIGHTS_ROWS", "950000"))
 HEAP_MB = 160
@@ -39,12 +41,11 @@ def largest_worker_mb(process: subprocess.Popen[bytes], ended: threading.Event) 
     """The most that any Python worker held, as far as looking several times a second tells."""
     most = 0.0
     while not ended.wait(0.2):
-        for child in psutil.Process(process.pid).children(recursive=True):
-            try:
+        for pid in descendants(process.pid):
+            with suppress(psutil.NoSuchProcess):
+                child = psutil.Process(pid)
                 if "python" in child.name():
                     most = max(most, child.memory_info().rss / 1e6)
-            except psutil.NoSuchProcess:
-                continue
     return most
 
 
