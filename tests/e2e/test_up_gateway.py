@@ -7,6 +7,7 @@ import signal
 import socket
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,11 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def gateway_of(broker: BrokerProcess) -> psutil.Process | None:
-    return next((each for each in psutil.Process(broker.pid).children() if "gateway" in each.cmdline()), None)
+    for child in psutil.Process(broker.pid).children():
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            if "gateway" in child.cmdline():
+                return child
+    return None
 
 
 def answers(broker: BrokerProcess) -> bool:
