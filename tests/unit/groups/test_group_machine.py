@@ -137,8 +137,8 @@ class GroupMachine(RuleBasedStateMachine):
         elif reply.error in START_OVER:
             client.member_id = ""
         elif reply.error is ErrorCode.inconsistent_group_protocol:
-            # Of a member's protocols the log has the one that was chosen, as on Kafka: after a crash the others
-            # are not known until it joins again. Clients of Kafka give up then.
+            # Of a member's protocols the log has the one that was chosen, as on Kafka: after a crash the
+            # others are not known until it joins again. Clients of Kafka give up then.
             assert self.incarnation > 0
             offered = {name for name, _ in client.protocols}
             assert offered.isdisjoint(self.shard.groups["g"].roster.common_protocols())
