@@ -185,7 +185,8 @@ class ManagedProcess:
                 if LIBC.inotify_add_watch(watch, bytes(path), IN_MODIFY) < 0:
                     raise OSError(ctypes.get_errno(), "inotify_add_watch failed", str(path))
             if self.running:
-                sources.append(os.pidfd_open(self.pid))
+                with suppress(ProcessLookupError):  # it has ended since, and the condition is asked first
+                    sources.append(os.pidfd_open(self.pid))
 
             poll = select.poll()  # `select` takes no descriptor above 1023, and clients may have taken those
             for source in sources:
