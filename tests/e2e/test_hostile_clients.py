@@ -11,6 +11,7 @@ import random
 import socket
 import struct
 import threading
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -159,6 +160,47 @@ def served_frames() -> list[bytes]:
 
 def framed(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 1_000, 2**31 - 1])
+@pytest.mark.parametrize("is_pre_vote", [False, True])
+def test_votes_and_epochs_of_strangers(target: Target, epoch: int, is_pre_vote: bool) -> None:
+    """Who passes for a controller without being one: no vote, no other epoch, and nothing of it on disk."""
+    kept = (target.broker.data / "__cluster_metadata-0" / "quorum-state").read_bytes()
+    for candidate in (1, 999):
+        vote = {
+            "partition_index": 0,
+            "replica_epoch": epoch,
+            "replica_id": candidate,
+            "replica_directory_id": uuid.uuid4(),
+            "voter_directory_id": None,
+            "last_offset_epoch": 2**31 - 1,
+            "last_offset": 2**60,
+            "pre_vote": is_pre_vote,
+        }
+        begin = {
+            "partition_index": 0,
+            "voter_directory_id": None,
+            "leader_id": candidate,
+            "leader_epoch": epoch,
+        }
+        end = {
+            "partition_index": 0,
+            "leader_id": candidate,
+            "leader_epoch": epoch,
+            "preferred_candidates": [],
+        }
+        with RawClient(target.broker.bootstrap) as client:
+            for api_key, version, partition in ((52, 2, vote), (53, 1, begin), (54, 1, end)):
+                topics = [{"topic_name": "__cluster_metadata", "partitions": [partition]}]
+                who = {} if api_key == 54 else {"voter_id": 1}
+                endpoints = {} if api_key == 52 else {"leader_endpoints": []}
+                answer = client.request(
+                    api_key, version, {"cluster_id": None, "topics": topics, **who, **endpoints}
+                )
+                if api_key == 52:
+                    assert not answer.topics[0].partitions[0].vote_granted
+    assert (target.broker.data / "__cluster_metadata-0" / "quorum-state").read_bytes() == kept
 
 
 def test_truncated_requests(target: Target) -> None:

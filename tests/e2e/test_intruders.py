@@ -6,6 +6,7 @@ The cluster goes on meanwhile: no event in its log, no broker more, and writes a
 from __future__ import annotations
 
 import shutil
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +72,14 @@ def test_two_nodes_with_one_id(cluster: Cluster, intruder: NodeProcess) -> None:
     intruder.configure(cluster.voters)
     intruder.spawn()
     assert "another broker runs under the same id" in complaint(intruder)
+
+
+def test_a_node_that_cannot_serve_does_not_join(cluster: Cluster, intruder: NodeProcess) -> None:
+    """It would be given replicas, and end when it comes to listen."""
+    with socket.create_server(("127.0.0.1", intruder.http_port)):
+        intruder.configure(cluster.voters)
+        intruder.spawn()
+        assert f"cannot listen on 127.0.0.1:{intruder.http_port}" in complaint(intruder)
 
 
 def test_two_nodes_in_one_folder(cluster: Cluster, intruder: NodeProcess) -> None:

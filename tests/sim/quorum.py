@@ -32,6 +32,7 @@ from penstock.quorum.messages import (
     Message,
     Persist,
     Send,
+    StandStill,
     Truncate,
     VoteRequest,
     VoteResponse,
@@ -329,6 +330,10 @@ class Controller:
                 self.disk.log.load(self.snapshot)
                 self.core.restored(self.snapshot.end, self.snapshot.voters)
                 self.carry_out(self.core.flushed(self.world.now_ms))
+            case StandStill(leader_id, offset, committed):
+                raise AssertionError(
+                    f"{leader_id} leads, agrees up to {offset}, and {committed} is committed"
+                )
             case LeaderIs(epoch, leader_id):
                 if leader_id == self.node_id:
                     self.world.note(f"{self.node_id} leads epoch {epoch}")

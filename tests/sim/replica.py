@@ -256,7 +256,7 @@ class Replica:
         if self.leader is None or self.is_closed:
             reply(ErrorCode.not_leader_or_follower, -1)
             return
-        if not self.leader.takes_acks_all(self.broker.live):
+        if not self.leader.takes_acks_all(self.broker.live, self.broker.now_ms):
             reply(ErrorCode.not_enough_replicas, -1)
             return
         header = read_header(batch)

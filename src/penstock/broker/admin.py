@@ -22,6 +22,8 @@ from penstock.broker.http import (
 from penstock.listening import bind, format_address
 
 if TYPE_CHECKING:
+    import socket
+
     from penstock.broker.broker import Broker
     from penstock.metadata.image import BrokerImage, TopicImage
 
@@ -41,19 +43,26 @@ class AdminServer:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._server = HttpServer(self.answer)
+        self._listening: socket.socket | None = None
 
-    async def start(self) -> str:
-        """Serve; returns the address. OSError if the port is taken."""
+    def bind(self) -> None:
+        """Take the port, so that a taken one is told before the node joins anything: OSError."""
         config = self._broker.config
         assert config.http_port is not None
-        host = config.http_host or config.host
-        listening = bind(host, config.http_port)
-        port = listening.getsockname()[1]
-        await self._server.listen(listening)
-        return f"http://{format_address(host, port)}"
+        self._listening = bind(config.http_host or config.host, config.http_port)
+
+    async def start(self) -> str:
+        """Serve; returns the address."""
+        assert self._listening is not None
+        await self._server.listen(self._listening)
+        config = self._broker.config
+        port = self._listening.getsockname()[1]
+        return f"http://{format_address(config.http_host or config.host, port)}"
 
     async def stop(self) -> None:
         await self._server.close()
+        if self._listening is not None:
+            self._listening.close()
 
     def answer(self, request: Request) -> Response:
         match request.path:

@@ -120,6 +120,9 @@ class Coordinator(ABC, Generic[Shard]):
 
     def shard(self, key: str) -> Shard:
         shard = self._current_shard(key)
+        if shard.is_loading and not self._broker.lifecycle.has_lease:
+            # Cut off from the others it never gets to the end of it, and they have a coordinator that does.
+            raise ApiError(ErrorCode.not_coordinator)
         shard.check_ready()
         return shard
 

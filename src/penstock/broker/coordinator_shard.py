@@ -37,6 +37,10 @@ WRITE_RECORDS_MAX: Final = 1_000
 LOAD_BYTES_AT_ONCE: Final = 1 << 18
 """Replayed before other work on the event loop gets its turn."""
 CLOSE_S_MAX: Final = 1.0
+APPEND_S_MAX: Final = 10.0
+"""For a write to be committed. Longer than a follower that is gone takes to leave the in-sync set."""
+WRITES_MAX: Final = 10_000
+"""Waiting to be written; beyond it requests are told to come again."""
 
 # Why the log did not take a record, in the words of a coordinator: look for it again, or try later.
 _AS_COORDINATOR: Final = {
@@ -108,6 +112,8 @@ class CoordinatorShard(ABC, Generic[Write, Reply]):
             raise ApiError(ErrorCode.not_coordinator)
         if self.is_loading:
             raise ApiError(ErrorCode.coordinator_load_in_progress)
+        if len(self._writes) >= WRITES_MAX:
+            raise ApiError(ErrorCode.coordinator_not_available, "too much waits to be written")
 
     # Loading
 
@@ -218,7 +224,13 @@ class CoordinatorShard(ABC, Generic[Write, Reply]):
         try:
             if self.is_resigned or self.partition.leader_epoch != self.leader_epoch:
                 raise ApiError(ErrorCode.not_coordinator)
-            await self.partition.append_own(data)
+            async with asyncio.timeout(APPEND_S_MAX):
+                await self.partition.append_own(data)
+        except TimeoutError:
+            # It may yet be committed: what this shard knows is not what the log says. A new one reads that.
+            log.warning("%s-%d commits nothing: loading again", self.partition.topic, self.partition.index)
+            self.resign()
+            return ErrorCode.not_coordinator
         except ApiError as error:
             log.warning("cannot write to %s-%d: %s", self.partition.topic, self.partition.index, error)
             return _AS_COORDINATOR.get(error.code, error.code)

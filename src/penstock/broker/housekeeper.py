@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.broker.consumed_retention import ConsumedRetention
 from penstock.storage import CompactionPlan, CompactionResult, StorageError, run_compaction
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
 
 log = logging.getLogger(__name__)
+
+OPEN_AGAIN_S: Final = 5.0
+"""Between two attempts to open logs that could not be opened."""
 
 
 class Housekeeper:
@@ -32,6 +35,7 @@ class Housekeeper:
             loop.create_task(self._consumed.run()),
             loop.create_task(self._repeat(config.compaction_check_ms, self.apply_compaction)),
             loop.create_task(self._note_high_watermarks()),
+            loop.create_task(self._open_failed()),
         ]
 
     async def stop(self) -> None:
@@ -52,6 +56,16 @@ class Housekeeper:
                     else:
                         log.error("housekeeping: %s", error)
                 await asyncio.sleep(0)  # a thousand partitions must not hold up the loop
+
+    async def _open_failed(self) -> None:
+        partitions = self._broker.partitions
+        while True:
+            await asyncio.sleep(OPEN_AGAIN_S)
+            try:
+                if partitions.failed:
+                    await partitions.open_failed()
+            except Exception:
+                log.exception("opening what could not be opened")
 
     async def _note_high_watermarks(self) -> None:
         broker = self._broker

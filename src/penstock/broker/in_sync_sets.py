@@ -79,6 +79,7 @@ class InSyncSets:
             leader = partition.leader
             if leader is None or len(partition.image.replicas) == 1:
                 continue
+            partition.count_replicas()
             proposal = leader.propose_again() or leader.maybe_propose(self._joinable_epoch, now_ms)
             if proposal is not None:
                 self._open[(partition.topic_id, partition.index)] = (leader, proposal)

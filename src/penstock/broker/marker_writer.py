@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from penstock.broker.group_coordinator import OFFSETS_TOPIC
 from penstock.types import ApiError, ErrorCode, TopicPartition
@@ -13,10 +14,24 @@ if TYPE_CHECKING:
     from penstock.groups.messages import Producer
 
 
+COMMIT_S_MAX: Final = 2.0
+"""For a marker to be committed. Who wants it asks again, and nobody waits for a partition that is stuck."""
+
+
 async def write_marker(
     broker: Broker, where: TopicPartition, producer: Producer, marker: Marker
 ) -> ErrorCode:
     """The marker is committed when this returns no error."""
+    try:
+        async with asyncio.timeout(COMMIT_S_MAX):
+            return await _write_marker(broker, where, producer, marker)
+    except TimeoutError:
+        return ErrorCode.request_timed_out
+
+
+async def _write_marker(
+    broker: Broker, where: TopicPartition, producer: Producer, marker: Marker
+) -> ErrorCode:
     try:
         partition = broker.partitions.require(where.topic, where.partition)
         partition.check_is_leader()

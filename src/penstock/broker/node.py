@@ -136,14 +136,21 @@ async def serve(
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     broker = Broker(config, storage, page_cache_survived=page_cache_survived)
+    # Before the broker joins a cluster, which would count on it.
+    admin = None
+    if config.http_port is not None:
+        admin = AdminServer(broker)
+        admin.bind()
     stopping = loop.create_task(stop.wait())
     starting = loop.create_task(broker.start())
     try:
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
-            await serve_until(stopping, broker, on_ready, beside)
+            await serve_until(stopping, broker, admin, on_ready, beside)
     finally:
+        if admin is not None:
+            await admin.stop()
         storage.stopping()
         stopping.cancel()
         if not starting.done():  # in a cluster it may wait for the others for long
@@ -153,10 +160,13 @@ async def serve(
 
 
 async def serve_until(
-    stopping: asyncio.Task[bool], broker: Broker, on_ready: OnReady, beside: Beside | None
+    stopping: asyncio.Task[bool],
+    broker: Broker,
+    admin: AdminServer | None,
+    on_ready: OnReady,
+    beside: Beside | None,
 ) -> None:
     config = broker.config
-    admin = AdminServer(broker) if config.http_port is not None else None
     tells_status = config.storage == "file" or config.supervisor is not None
     try:
         http_url = await admin.start() if admin is not None else None
@@ -183,8 +193,6 @@ async def serve_until(
                 raise error
             broker.log.warning("%s; stopping", error)  # as asked, with nothing left to do
     finally:
-        if admin is not None:
-            await admin.stop()
         if tells_status:
             node_status.remove(config.data)
 

@@ -179,7 +179,13 @@ class Partition:
 
     def brokers_changed(self, live: Collection[int]) -> None:
         self._live = live
-        self.has_enough_replicas = self.leader is not None and self.leader.takes_acks_all(live)
+        self.count_replicas()
+
+    def count_replicas(self) -> None:
+        """Who has fallen silent is a matter of time, too: called now and then."""
+        self.has_enough_replicas = self.leader is not None and self.leader.takes_acks_all(
+            self._live, self._monotonic_ms()
+        )
 
     def reconfigure(self, config: TopicConfig) -> None:
         self.config = config
@@ -290,6 +296,8 @@ class Partition:
         now_ms = self._monotonic_ms()
         if self.leader.fetched(*replica, fetch.offset, now_ms, fetch.log_start_offset):
             self._advance(self.leader.high_watermark)
+        if not self.has_enough_replicas:
+            self.count_replicas()
         self._deleted_everywhere.passed(self.leader.low_watermark(self._live))
 
     def move_log_start(self, offset: int) -> None:

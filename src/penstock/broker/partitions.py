@@ -1,4 +1,8 @@
-"""The partitions on this node: opened, reconfigured and deleted as the metadata says."""
+"""The partitions on this node: opened, reconfigured and deleted as the metadata says.
+
+One whose log cannot be opened is out of service, and no other is. It is tried again now and then, for a disk
+that was full, or a process that had too many files open, may have room again.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +55,9 @@ class Partitions:
         self._node_id = broker.config.node_id
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.refused = RefusedBatches()
+        self.failed: dict[TopicPartition, StorageError] = {}
+        """Those whose logs could not be opened, and why."""
+        self._one_at_a_time = asyncio.Lock()
         self._live: frozenset[int] = frozenset()
         """Brokers that the metadata takes for alive."""
         self._is_closed = False
@@ -61,6 +68,9 @@ class Partitions:
     def require(self, topic: str, index: int) -> Partition:
         partition = self.get(topic, index)
         if partition is None:
+            failure = self.failed.get(TopicPartition(topic, index))
+            if failure is not None:
+                raise ApiError(ErrorCode.kafka_storage_error, str(failure))
             known = self._broker.controller.image.topics.get(topic)
             if known is not None and index in known.partitions:
                 raise ApiError(ErrorCode.not_leader_or_follower)  # another broker's, or not open yet
@@ -86,11 +96,31 @@ class Partitions:
         self._live = frozenset(broker.id for broker in image.live_brokers())
         for topic in image.topics.values():
             await self._open_topic(topic)
+        for failure in self.failed.values():
+            raise failure
         for partition in self:
             self._broker.lost_replicas.examine(partition.log, partition.image)
         self._roles_changed()
 
     async def apply(self, delta: MetadataDelta) -> None:
+        """StorageError if something could not be opened; all else is carried out."""
+        async with self._one_at_a_time:
+            failed_before = dict(self.failed)
+            await self._apply(delta)
+            for where, failure in self.failed.items():
+                if where not in failed_before:
+                    raise failure
+
+    async def open_failed(self) -> None:
+        """Try again what could not be opened."""
+        async with self._one_at_a_time:
+            topics = self._broker.controller.image.topics
+            for name in {where.topic for where in self.failed}:
+                if name in topics and not self._is_closed:
+                    await self._open_topic(topics[name])
+            self._roles_changed()
+
+    async def _apply(self, delta: MetadataDelta) -> None:
         if self._is_closed:
             return
         for topic in delta.deleted.values():
@@ -128,7 +158,7 @@ class Partitions:
         for index, image in topic.partitions.items():
             partition = self.get(topic.name, index)
             if self._node_id not in image.replicas:
-                if partition is not None:
+                if partition is not None or TopicPartition(topic.name, index) in self.failed:
                     log.info("%s-%d is on other brokers now", topic.name, index)
                     await self._delete(TopicPartition(topic.name, index))
             elif partition is None:
@@ -141,18 +171,19 @@ class Partitions:
         logs = await asyncio.get_running_loop().run_in_executor(
             None, self._open_logs, missing, topic, log_config(config)
         )
-        if self._is_closed:
-            for each in logs:
-                if each is not None:
-                    each.close()
-            return
         for (topic_partition, image), opened in zip(missing, logs, strict=True):
-            if opened is not None:
+            if isinstance(opened, StorageError):
+                log.error("%s is out of service here: %s", topic_partition, opened)
+                self.failed[topic_partition] = opened
+            elif opened is not None and self._is_closed:
+                opened.close()
+            elif opened is not None:
+                self.failed.pop(topic_partition, None)
                 self._add(topic_partition, topic, image, opened, config)
 
     def _open_logs(
         self, partitions: list[tuple[TopicPartition, PartitionImage]], topic: TopicImage, config: LogConfig
-    ) -> list[PartitionLog | None]:
+    ) -> list[PartitionLog | StorageError | None]:
         """None for one that must not be opened yet: see lost_replicas.py."""
         now_ms = self._broker.now_ms()
 
@@ -170,15 +201,7 @@ class Partitions:
                 return error
 
         with ThreadPoolExecutor(FILE_THREADS) as threads:
-            outcomes = list(threads.map(lambda each: open_log(str(each[0]), each[1], config), partitions))
-        failure = next((outcome for outcome in outcomes if isinstance(outcome, StorageError)), None)
-        opened = [outcome for outcome in outcomes if not isinstance(outcome, StorageError)]
-        if failure is not None:
-            for each in opened:
-                if each is not None:
-                    each.close()  # nobody will know them, and another try must find them closed
-            raise failure
-        return opened
+            return list(threads.map(lambda each: open_log(str(each[0]), each[1], config), partitions))
 
     def _add(
         self,
@@ -201,6 +224,7 @@ class Partitions:
         )
 
     async def _delete(self, topic_partition: TopicPartition) -> None:
+        self.failed.pop(topic_partition, None)
         partition = self._partitions.pop(topic_partition, None)
         if partition is None:
             return

@@ -2,10 +2,11 @@
 
 A producer has several batches on their way. If the first is refused because this broker does not lead yet,
 or has not opened the partition yet, and the second comes when it has, the second is out of order, or looks
-like the beginning of a producer that nobody knows. Both harm: librdkafka answers an
-`out_of_order_sequence_number` with a new epoch for all its partitions, and what was written elsewhere without
-an answer is written there again. So a batch behind a refused one is refused for the same reason, until that
-one comes. The producer sends both again, in order.
+like the beginning of a producer that nobody knows. So it is when the first was refused because its topic is
+not known here yet, its log fails, or the coordinator of its transaction did not answer. Both harm: librdkafka
+answers an `out_of_order_sequence_number` with a new epoch for all its partitions, and what was written
+elsewhere without an answer is written there again. So a batch behind a refused one is refused for the same
+reason, until that one comes. The producer sends both again, in order.
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ from penstock.types import ErrorCode
 if TYPE_CHECKING:
     from penstock.wire.batch import BatchHeader
 
-PASSING: Final = (ErrorCode.not_leader_or_follower, ErrorCode.not_enough_replicas)
-"""After any other error a client may give the batch up: then nobody must wait for it."""
+PASSING: Final = (
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.not_enough_replicas,
+    ErrorCode.unknown_topic_or_partition,  # this broker has not heard of it yet
+    ErrorCode.kafka_storage_error,
+)
+"""Errors after which clients send the batch again. After others they may not, and nobody must wait for it."""
 KEPT_MS: Final = 5_000
-"""What is on its way together arrives together: after so long it is something else."""
+"""Batches sent together arrive within this window; later ones are unrelated."""
 KEPT_MAX: Final = 10_000
 
 Place = tuple[str, int]
@@ -38,14 +44,26 @@ class _Refused(NamedTuple):
 
 
 class RefusedBatches:
+    """Times are of a clock that only goes forward."""
+
     def __init__(self) -> None:
         self._found: dict[tuple[Place, int], _Refused] = {}
+        """The newest last."""
 
     def __len__(self) -> int:
         return len(self._found)
 
+    def is_empty(self, now_ms: int) -> bool:
+        """Whether no batch can be behind a refused one. Nearly always so, and asked for every batch."""
+        while self._found:
+            oldest = next(iter(self._found))
+            if now_ms - self._found[oldest].at_ms < KEPT_MS:
+                return False
+            del self._found[oldest]
+        return True
+
     def refused(self, place: Place, header: BatchHeader, code: ErrorCode, now_ms: int) -> None:
-        if code not in PASSING:
+        if code not in PASSING or not header.is_idempotent:
             return
         first = last = header.base_sequence
         before = self._current(place, header, now_ms)

@@ -2,7 +2,8 @@
 
 Each node has one queue: what waits there goes in one request, and while that is under way more gathers. A
 partition whose leader is away or has changed is asked for again after a pause, at whoever leads then. One
-that was deleted needs no marker.
+that was deleted needs no marker. One that does not commit its marker in time goes through a queue of its
+node's own for such, so that no other waits for it.
 
 A marker that is refused because its coordinator's epoch is of the past means that another coordinator is at
 work: it sends the same outcome, and this one stops. One whose producer epoch is of the past has been
@@ -15,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.broker.marker_writer import write_marker
 from penstock.groups.messages import Producer
@@ -71,11 +72,18 @@ class _Ending:
 Queue = dict[_Ending, set[TopicPartition]]
 
 
+class _Way(NamedTuple):
+    node_id: int
+    is_late: bool
+
+
 class TransactionMarkers:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._queues: dict[int, Queue] = {}
-        self._senders: dict[int, asyncio.Task[None]] = {}
+        self._queues: dict[_Way, Queue] = {}
+        self._senders: dict[_Way, asyncio.Task[None]] = {}
+        self._late: set[TopicPartition] = set()
+        """Partitions that did not commit the last marker in time."""
         self._timers: set[asyncio.TimerHandle] = set()
         self._is_closed = False
 
@@ -116,34 +124,39 @@ class TransactionMarkers:
             elif (leader := topic.partitions[where.partition].leader) < 0:
                 leaderless.add(where)
             else:
-                self._queues.setdefault(leader, {}).setdefault(ending, set()).add(where)
-                if leader not in self._senders:
-                    task = asyncio.get_running_loop().create_task(self._send_all(leader))
-                    self._senders[leader] = task
+                way = _Way(leader, where in self._late)
+                self._queues.setdefault(way, {}).setdefault(ending, set()).add(where)
+                if way not in self._senders:
+                    self._senders[way] = asyncio.get_running_loop().create_task(self._send_all(way))
         self._again(ending, leaderless)
         ending.mark(deleted)
 
-    async def _send_all(self, node_id: int) -> None:
+    async def _send_all(self, way: _Way) -> None:
         try:
-            while queue := self._queues.pop(node_id, None):
+            while queue := self._queues.pop(way, None):
                 endings = dict(list(queue.items())[:MARKERS_MAX])
                 if rest := {key: value for key, value in queue.items() if key not in endings}:
-                    self._queues[node_id] = rest
-                outcomes = await self._ask(node_id, endings)
+                    self._queues[way] = rest
+                try:
+                    outcomes = await self._ask(way, endings)
+                except Exception:
+                    log.exception("markers for node %d", way.node_id)
+                    outcomes = {}  # they are wanted all the same
                 for ending, partitions in endings.items():
                     self._take(ending, partitions, outcomes)
         finally:
-            del self._senders[node_id]
+            del self._senders[way]
 
-    async def _ask(self, node_id: int, endings: Queue) -> Outcomes:
-        if node_id == self._broker.config.node_id:
+    async def _ask(self, way: _Way, endings: Queue) -> Outcomes:
+        if way.node_id == self._broker.config.node_id:
             return await self._write_here(endings)
+        lane = Lane.LATE_MARKERS if way.is_late else Lane.MARKERS
         try:
             answer = await self._broker.peers.ask(
-                node_id, Lane.MARKERS, *WRITE_TXN_MARKERS, _request(endings), timeout_s=ANSWER_S_MAX
+                way.node_id, lane, *WRITE_TXN_MARKERS, _request(endings), timeout_s=ANSWER_S_MAX
             )
         except (PeerError, DecodeError) as error:
-            log.debug("markers for node %d: %s", node_id, error)
+            log.debug("markers for node %d: %s", way.node_id, error)
             return {}
         return {
             (marker.producer_id, TopicPartition(topic.name, each.partition_index)): each.error_code
@@ -170,6 +183,10 @@ class TransactionMarkers:
                 return
             is_done = error is ErrorCode.none or error in _OVERTAKEN
             (written if is_done else left).add(where)
+            if error is ErrorCode.request_timed_out:
+                self._late.add(where)
+            else:
+                self._late.discard(where)
         self._again(ending, left)
         ending.mark(written)
 

@@ -11,6 +11,7 @@ the transaction, and with it the worth of an answer that is on its way.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from penstock.types import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from penstock.groups.messages import Producer
+
+log = logging.getLogger(__name__)
 
 WhenVerified = Callable[[ApiError | None], None]
 
@@ -45,16 +48,19 @@ class Verifications:
 
     async def run(self, producer: Producer, ask: Callable[[], Awaitable[ErrorCode]]) -> None:
         verification = self._asked[producer]
+        code = ErrorCode.coordinator_not_available
         try:
             code = await ask()
+        except Exception:
+            log.exception("whether the transaction of producer %d is open", producer.id)
         finally:
             # Nobody joins from here on: who waits is told in one go, and later batches find what these did.
             del self._asked[producer]
-        if code is ErrorCode.none:
-            code = verification.refusal
-        error = None if code is ErrorCode.none else ApiError(code, "the transaction is not open here")
-        for when_verified in verification.waiting:
-            when_verified(error)
+            if code is ErrorCode.none:
+                code = verification.refusal
+            error = None if code is ErrorCode.none else ApiError(code, "the transaction is not open here")
+            for when_verified in verification.waiting:
+                when_verified(error)
 
     async def verified(self, producer_id: int, ask: Callable[[], Awaitable[ErrorCode]]) -> None:
         """Ask for something that nothing else waits behind. Raises ApiError.

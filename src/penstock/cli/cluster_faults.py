@@ -6,11 +6,9 @@ the machine of the cluster only.
 
 from __future__ import annotations
 
-import os
 import re
 import signal as signals
 import socket
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -20,6 +18,7 @@ from penstock.cli.cluster_endpoint import ALIVE, ask
 from penstock.cli.kafka import cluster_metadata, connect, require_topic
 from penstock.cli.options import HTTP, Http
 from penstock.cli.output import CommandFailed
+from penstock.signalling import WrongProcessError, send_signal
 
 LEADER = "leader:"
 CONTROLLER = "controller"
@@ -124,10 +123,12 @@ def leader_of(told: dict[str, Any], topic: str) -> int:
 
 
 def send(pid: int, number: signals.Signals, name: str, mark: bytes = b"penstock") -> None:
-    command = Path(f"/proc/{pid}/cmdline")
-    if command.exists() and mark not in command.read_bytes():
-        raise CommandFailed(f"process {pid} is not {name}: the endpoint is behind, or on another machine")
     try:
-        os.kill(pid, number)
+        send_signal(pid, number, mark)
+    except WrongProcessError as error:
+        message = f"process {pid} is not {name}: the endpoint is behind, or on another machine"
+        raise CommandFailed(message) from error
     except ProcessLookupError as error:
         raise CommandFailed(f"{name} has just ended: there is no process {pid}") from error
+    except PermissionError as error:
+        raise CommandFailed(f"{name} belongs to another user") from error

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.cli.output import CommandFailed
+from penstock.client.kafka.cluster import SILENCE_MS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,7 +74,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 def connect(bootstrap: str) -> AdminClient:
     require_reachable(bootstrap)
-    return AdminClient(client_config(bootstrap))
+    return AdminClient(client_config(bootstrap, socket_timeout_ms=SILENCE_MS_MAX))
 
 
 def cluster_metadata(admin: AdminClient, bootstrap: str) -> ClusterMetadata:

@@ -11,10 +11,11 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.controller.active import ActiveController
 from penstock.controller.metadata_log import METADATA_LOG, MetadataLog, Snapshot
+from penstock.controller.patience import Patience
 from penstock.controller.publisher import MetadataPublisher
 from penstock.controller.quorum_driver import QuorumDriver
 from penstock.metadata import (
@@ -28,7 +29,7 @@ from penstock.metadata import (
 from penstock.metadata.assignments import NewTopic, TopicDefaults
 from penstock.metadata.broker_configs import REPLICATION_FACTOR_DEFAULT_MAX
 from penstock.metadata.config_layers import ConfigLayers
-from penstock.metadata.configs import TOPIC_CONFIGS, check_node_defaults
+from penstock.metadata.configs import TOPIC_CONFIGS, check_node_defaults, is_internal
 from penstock.metadata.leadership import replicas_of
 from penstock.metadata.records import MetadataRecord, ProducerIdsRecord, RegisterBrokerRecord
 from penstock.metadata.registration import register_alone
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from penstock.types import TopicPartition
 
 log = logging.getLogger(__name__)
+
+INTERNAL_TOPIC_GRACE_S: Final = 30.0
 
 
 class Controller:
@@ -89,6 +92,8 @@ class Controller:
         """Pulsed at every commit and every change of the leader."""
         self._log_level = logging.DEBUG if config.is_alone else logging.INFO
         """Of what happens between nodes, which is no news where there is one."""
+        self._brokers_awaited = Patience(INTERNAL_TOPIC_GRACE_S)
+        """By internal topics, which are not created with fewer replicas than they should have before that."""
         self._failure: Exception | None = None
         self._log: MetadataLog | None = None
         self._driver: QuorumDriver | None = None
@@ -277,16 +282,24 @@ class Controller:
         self, new_topics: Sequence[NewTopic], *, validate_only: bool = False, allow_internal: bool = False
     ) -> list[TopicOutcome]:
         topic_ids = [self._new_uuid() for _ in new_topics]
-        return await self.active.change(
+        now_s = asyncio.get_running_loop().time()
+        outcomes = await self.active.change(
             lambda image: topics.create_topics(
                 image,
                 new_topics,
                 topic_ids=topic_ids,
                 defaults=self.defaults,
                 allow_internal=allow_internal,
+                waits_for_brokers=self._brokers_awaited.is_left(now_s),
             ),
             validate_only=validate_only,
         )
+        for outcome in outcomes:
+            if outcome.error is None and outcome.name is not None and is_internal(outcome.name):
+                self._brokers_awaited.found()
+            elif outcome.error is not None and outcome.error.code is ErrorCode.coordinator_not_available:
+                self._brokers_awaited.missed(now_s)
+        return outcomes
 
     async def create_partitions(
         self, requests: Sequence[NewPartitions], *, validate_only: bool = False

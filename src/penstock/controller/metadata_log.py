@@ -48,6 +48,7 @@ METADATA_LOG: Final = f"{METADATA_TOPIC}-0"
 METADATA_TOPIC_ID: Final = UUID(int=1)
 ELECTION_STATE: Final = "quorum-state"
 SNAPSHOT: Final = "snapshot"
+HIGH_WATERMARK: Final = "high-watermark"
 COMPRESSED_FROM_BYTES: Final = 4096
 """Batches of many records are much alike: a thousand leader epochs shrink to a few kilobytes."""
 FETCH_BYTES_MAX: Final = 8 * MIB
@@ -187,6 +188,16 @@ class MetadataLog:
                 "leader_id": state.leader_id,
             },
         )
+
+    # What is committed, as far as this node knew
+
+    def noted_high_watermark(self) -> int:
+        """Not more than the log holds: a note that says more is no reason not to take it again."""
+        found = self.log.get_note(HIGH_WATERMARK)
+        return min(found, self.log.log_end_offset) if type(found) is int else 0
+
+    def note_high_watermark(self, offset: int) -> None:
+        self.log.put_note(HIGH_WATERMARK, offset)
 
     def close(self) -> None:
         self.log.close()

@@ -34,6 +34,7 @@ from penstock.quorum.messages import (
     LoadSnapshot,
     Persist,
     Send,
+    StandStill,
     Truncate,
     VoteRequest,
     VoteResponse,
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LEADERLESS_S_MAX: Final = 5.0
+"""Without a leader for longer, the log says why."""
+NOTE_S: Final = 1.0
+"""Between two notes of what is committed."""
 EVENTS_MAX: Final = 10_000
 """Waiting to be told to the core; beyond it requests are refused."""
 
@@ -105,12 +110,19 @@ class QuorumDriver:
         self._foreign: set[int] = set()
         """Controllers that say they are of another cluster."""
         self._is_ending = False
+        self._votes: dict[int, str] = {}
+        """What became of the last request for a vote, by voter."""
+        self._leaderless_from: float | None = None
+        self._has_complained = False
+        self._stood_still: StandStill | None = None
+        self._note_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._sends: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         if self._log.snapshot is not None:
             self.core.restored(self._log.snapshot.end, self._log.snapshot.voters)
+        self.core.noted(self._log.noted_high_watermark())
         for offset, entry in self._log.control_entries(self._log.replay_offset, self._log.end_offset):
             self.core.appended(offset, entry)
         voters, configured = set(self.core.voters.seats), set(self._configured.seats)
@@ -130,6 +142,9 @@ class QuorumDriver:
         self._put(self.core.resign)
         self._put(self._end)
         await asyncio.gather(self._task, return_exceptions=True)  # never in the middle of a write
+        if self._note_timer is not None:
+            self._note_timer.cancel()
+            self._note()
         if self._sends:
             await asyncio.wait(self._sends, timeout=0.2)
         for send in tuple(self._sends):
@@ -207,11 +222,31 @@ class QuorumDriver:
                 self._effects += event(self._now_ms())
                 while self._effects:
                     await self._carry_out(self._effects.popleft())
+                self._maybe_complain()
         except (StorageError, AssertionError) as error:
             self._listener.failed(error)
         except Exception as error:
             log.exception("the quorum's driver has failed")
             self._listener.failed(error)
+
+    def _maybe_complain(self) -> None:
+        """Say, once in a while without a leader, whom this node waits for."""
+        if self.core.leader_id is not None or not self.core.is_voter:
+            self._leaderless_from, self._has_complained = None, False
+            return
+        now_s = self._loop.time()
+        if self._leaderless_from is None:
+            self._leaderless_from = now_s
+        elif not self._has_complained and now_s - self._leaderless_from >= LEADERLESS_S_MAX:
+            self._has_complained = True
+            others = [node_id for node_id in self.core.voters.seats if node_id != self._me.node_id]
+            told = ", ".join(
+                f"{node_id} {self._votes.get(node_id, 'was not asked yet')}" for node_id in others
+            )
+            log.warning(
+                "metadata: no leader for %d s; of %d controllers %d must vote for one: %s",
+                LEADERLESS_S_MAX, len(others) + 1, self.core.votes_needed, told,
+            )  # fmt: skip
 
     async def _next_event(self) -> Event:
         if self._events.empty():
@@ -248,14 +283,39 @@ class QuorumDriver:
                 await self._flush()
             case LoadSnapshot(leader_id, end):
                 await self._load_snapshot(leader_id, end)
+            case StandStill():
+                self._stand_still(effect)
             case LeaderIs(epoch, leader_id):
                 self._listener.leader_is(epoch, leader_id)
             case Committed(high_watermark):
                 self._listener.committed(high_watermark)
+                self._note_soon()
             case _Flush():
                 await self._flush()
             case _:
                 raise AssertionError(f"nobody knows how to do {effect}")
+
+    def _stand_still(self, effect: StandStill) -> None:
+        if effect == self._stood_still:
+            return  # said already
+        self._stood_still = effect
+        log.error(
+            "metadata: node %d leads, and its log agrees with this node's up to offset %d only; all up to %d"
+            " is committed. Nothing is given up: this node waits for a leader that has it",
+            effect.leader_id, effect.offset, effect.high_watermark,
+        )  # fmt: skip
+
+    def _note_soon(self) -> None:
+        """Not at every commit: the note is what the next process knows before a leader tells it."""
+        if self._note_timer is None:
+            self._note_timer = self._loop.call_later(NOTE_S, self._note)
+
+    def _note(self) -> None:
+        self._note_timer = None
+        try:
+            self._log.note_high_watermark(self.core.high_watermark)
+        except StorageError as error:
+            self._listener.failed(error)
 
     async def _append_fetched(self) -> None:
         if len(self._records):
@@ -308,8 +368,10 @@ class QuorumDriver:
             if is_fetch:
                 is_down = isinstance(error, PeerDownError)
                 self._put(lambda now_ms: self.core.fetch_failed(now_ms, is_down=is_down))
-            elif isinstance(message, VoteRequest) and isinstance(error, PeerDownError):
-                self._put(lambda now_ms: self.core.vote_failed(to, now_ms))
+            elif isinstance(message, VoteRequest):
+                self._votes[to] = "does not answer"
+                if isinstance(error, PeerDownError):
+                    self._put(lambda now_ms: self.core.vote_failed(to, now_ms))
 
     def _answered(self, to: int, message: Any, answer: Any) -> None:
         if answer.error_code is ErrorCode.inconsistent_cluster_id:
@@ -319,6 +381,7 @@ class QuorumDriver:
             raise ApiError(answer.error_code)
         if isinstance(message, VoteRequest):
             vote = quorum_wire.read_vote_answer(answer, to, message)
+            self._votes[to] = "agrees" if vote.is_granted else "refuses (another disk, or a log of its own)"
             self._put(lambda now_ms: self.core.vote_response(vote, now_ms))
         elif isinstance(message, FetchRequest):
             response, records = quorum_wire.read_fetch_answer(answer, message)

@@ -66,15 +66,23 @@ def request_body(message: object, cluster_id: str | None, to: int) -> Body:
                 "pre_vote": message.is_pre_vote,
             }
             return {"cluster_id": cluster_id, "voter_id": to, "topics": _topics(partition)}
-        case BeginQuorumEpoch(epoch, leader_id):
-            partition = {"partition_index": 0, "leader_id": leader_id, "leader_epoch": epoch}
+        case BeginQuorumEpoch(epoch, leader_id, storage_id):
+            partition = {
+                "partition_index": 0,
+                "voter_directory_id": storage_id,
+                "leader_id": leader_id,
+                "leader_epoch": epoch,
+            }
             return {"cluster_id": cluster_id, "voter_id": to, "topics": _topics(partition)}
         case EndQuorumEpoch(epoch, leader_id, successors):
             partition = {
                 "partition_index": 0,
                 "leader_id": leader_id,
                 "leader_epoch": epoch,
-                "preferred_candidates": [{"candidate_id": node_id} for node_id in successors],
+                "preferred_candidates": [
+                    {"candidate_id": node_id, "candidate_directory_id": storage_id}
+                    for node_id, storage_id in successors.items()
+                ],
             }
             return {"cluster_id": cluster_id, "topics": _topics(partition)}
         case FetchRequest():
@@ -119,11 +127,11 @@ def read_vote(partition: Any) -> VoteRequest:
 
 
 def read_begin(partition: Any) -> BeginQuorumEpoch:
-    return BeginQuorumEpoch(partition.leader_epoch, partition.leader_id)
+    return BeginQuorumEpoch(partition.leader_epoch, partition.leader_id, partition.voter_directory_id)
 
 
 def read_end(partition: Any) -> EndQuorumEpoch:
-    successors = tuple(each.candidate_id for each in partition.preferred_candidates)
+    successors = {each.candidate_id: each.candidate_directory_id for each in partition.preferred_candidates}
     return EndQuorumEpoch(partition.leader_epoch, partition.leader_id, successors)
 
 

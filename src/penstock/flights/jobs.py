@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from penstock.flights.records import RecordError
+from penstock.flights.records import RecordError, parse_job, strictly
 
 FILES: Final = ("airports", "itineraries")
 QUERIES: Final = ("q1", "q2", "q3", "q4")
@@ -92,9 +92,12 @@ class Job:
         try:
             found = orjson.loads(value or b"")
             private = found.pop(PRIVATE, {})
+            found["job"] = parse_job(found["job"])
             found["state"] = State(found["state"])
-            found["files"] = {name: FileProgress(**each) for name, each in found["files"].items()}
-            found["queries"] = {name: QueryProgress(**each) for name, each in found["queries"].items()}
-            return Job(**found), private
+            found["files"] = {name: strictly(FileProgress, found["files"][name]) for name in FILES}
+            found["queries"] = {name: strictly(QueryProgress, found["queries"][name]) for name in QUERIES}
+            if not isinstance(private, dict):
+                raise TypeError(f"{PRIVATE!r} is no JSON object")
+            return strictly(Job, found), private
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise RecordError(f"not the state of a job: {error}") from error

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import orjson
@@ -32,6 +33,10 @@ ROWS: Final = "rows"
 FAILED: Final = "failed"
 
 MESSAGES_MAX: Final = 10**9
+NUMBER_MAX: Final = 2**53
+"""What every reader of JSON can tell from the next one."""
+
+T = TypeVar("T")
 
 Headers = Iterable[tuple[str, bytes | None]]
 """As all clients of Kafka give them."""
@@ -92,9 +97,35 @@ class Heartbeat:
     @staticmethod
     def from_json(value: bytes | None) -> Heartbeat:
         try:
-            return Heartbeat(**orjson.loads(value or b""))
+            return strictly(Heartbeat, orjson.loads(value or b""))
         except (orjson.JSONDecodeError, TypeError) as error:
             raise RecordError(f"not a heartbeat: {error}") from error
+
+
+def strictly(kind: type[T], found: Any) -> T:
+    """The dataclass with these fields, each of its type; else TypeError. Anybody may write to a topic."""
+    if not isinstance(found, dict):
+        raise TypeError("no JSON object")
+    hints = get_type_hints(kind)
+    for name, value in found.items():
+        if name not in hints or not _fits(value, hints[name]):
+            raise TypeError(f"{name!r:.40} is not what it should be")
+    return kind(**found)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if hint is int:
+        return type(value) is int and 0 <= value <= NUMBER_MAX
+    if origin in (Union, UnionType):
+        return any(_fits(value, each) for each in arguments)
+    if origin is Literal:
+        return value in arguments
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(each, arguments[1]) for each in value.values())
+    return isinstance(value, hint)
 
 
 def parse_job(text: str | bytes | None) -> str:

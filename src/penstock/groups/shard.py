@@ -37,9 +37,10 @@ from penstock.types import ErrorCode, TopicPartition
 from penstock.wire.fields import fits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence, Set
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from penstock.groups.limits import GroupLimits
+    from penstock.groups.offsets import CommittedOffset
 
 
 class Shard:
@@ -48,6 +49,8 @@ class Shard:
         self.groups: dict[str, Group] = {}
         self.leaving: list[Group] = []
         """Those whose deletion is on its way to the log. It may fail, and then they never were away."""
+        self._prepared: dict[int, set[str]] = {}
+        """By producer id, the groups that its open transaction commits offsets of."""
 
     # Loading -------------------------------------------------------------------------------------------
 
@@ -66,7 +69,7 @@ class Shard:
                 if producer_id is None:
                     group.offsets.committed[partition] = offset
                 else:
-                    group.offsets.prepare(producer_id, {partition: offset})
+                    self._prepare(group, producer_id, {partition: offset})
             elif group is not None:
                 group.offsets.remove((partition,))
         elif value is not None:
@@ -178,10 +181,17 @@ class Shard:
 
     def transaction_ended(self, producer_id: int, *, is_commit: bool) -> None:
         """The marker is written: what the transaction prepared counts, or never did."""
-        for group in list(self.groups.values()):
-            if producer_id in group.offsets.pending:
+        for group_id in self._prepared.pop(producer_id, ()):
+            group = self.groups.get(group_id)
+            if group is not None:
                 group.offsets.end_transaction(producer_id, is_commit=is_commit)
                 self._drop_if_blank(group)
+
+    def _prepare(
+        self, group: Group, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        group.offsets.prepare(producer_id, offsets)
+        self._prepared.setdefault(producer_id, set()).add(group.group_id)
 
     def delete_offsets(self, group_id: str, token: int, wanted: Iterable[TopicPartition]) -> list[Effect]:
         group = self.groups.get(group_id)
@@ -256,7 +266,7 @@ class Shard:
         if isinstance(purpose, OffsetsPrepared):
             group.offsets.finish(purpose.offsets, written=False)
             if ok:
-                group.offsets.prepare(purpose.producer_id, purpose.offsets)
+                self._prepare(group, purpose.producer_id, purpose.offsets)
             self._drop_if_blank(group)
             return [Answer(purpose.token, purpose.reply if ok else OffsetsReply(error))]
         if isinstance(purpose, OffsetsRemoved):

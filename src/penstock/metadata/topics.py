@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.metadata.assignments import (
     PARTITIONS_PER_REQUEST_MAX,
+    USE_DEFAULT,
     NewPartitions,
     NewTopic,
     TopicDefaults,
@@ -35,6 +36,8 @@ from penstock.types import ApiError, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
+
+    from penstock.metadata.image import BrokerImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,13 @@ def create_topics(
     topic_ids: Sequence[UUID],
     defaults: TopicDefaults,
     allow_internal: bool = False,
+    waits_for_brokers: bool = False,
 ) -> Decision:
-    """`topic_ids` are fresh random ids, one for each topic asked for."""
+    """`topic_ids` are fresh random ids, one for each topic asked for.
+
+    With `waits_for_brokers` an internal topic is not created as long as brokers are away that it should have
+    replicas on: it would stay without them.
+    """
     brokers = image.electable_brokers()
     asked = Counter(topic.name for topic in topics)
     taken = {collision_key(name): name for name in image.topics}
@@ -73,6 +81,8 @@ def create_topics(
             if asked[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
             _check_new_name(image, topic.name, taken, allow_internal)
+            if waits_for_brokers and is_internal(topic.name):
+                _check_brokers_are_there(topic, image, brokers, defaults)
             start = len(taken)  # so that topics with one partition spread over the brokers too
             replicas = replicas_of_new(topic, brokers, defaults, start=start, budget=budget)
             configs = _configs_of_new(topic)
@@ -102,6 +112,17 @@ def _check_new_name(image: MetadataImage, name: str, taken: Mapping[str, str], a
     if collision is not None:
         raise ApiError(
             ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {collision}"
+        )
+
+
+def _check_brokers_are_there(
+    topic: NewTopic, image: MetadataImage, brokers: Sequence[BrokerImage], defaults: TopicDefaults
+) -> None:
+    wanted = min(defaults.replication_factor_max, len(image.brokers))
+    if topic.replication_factor == USE_DEFAULT and len(brokers) < wanted:
+        raise ApiError(
+            ErrorCode.coordinator_not_available,
+            f"Topic '{topic.name}' should have {wanted} replicas, and {len(brokers)} broker(s) are there.",
         )
 
 

@@ -38,6 +38,8 @@ class Lane(Enum):
     """Questions to a coordinator, for which a producer waits."""
     MARKERS = "markers"
     """Ends of transactions; each waits until it is committed."""
+    LATE_MARKERS = "late markers"
+    """Those for partitions in which that took too long before: they hold up no others."""
     POSITIONS = "positions"
     """What subscriptions have got, asked for now and then; the answer waits until a write is committed."""
 

@@ -8,19 +8,23 @@ when a majority holds it together with an entry of the leader's own epoch.
 Every method takes the time and returns effects, to be carried out in order; see messages.py. The log itself
 is not here: `log` tells how far it reaches.
 
-Before the first entry the voters are seats without storage ids. The first leader waits until every seat's
-node has fetched, writes down who they are, and asks for every one of them, not for a majority, to hold that
-entry before it writes the next. So there is never a voter that does not know the others' storage, and a wiped
-node cannot pass for the one it was.
+Before the first entry the voters are seats without storage ids. The first leader is elected by all of them,
+not by a majority, writes down who they are, and asks for every one of them to hold that entry before it
+writes the next. So there is never a voter that does not know the others' storage, a wiped node cannot pass
+for the one it was, and wiped nodes, be they a majority, cannot begin anew beside one that has its log.
+
+Whoever asks a node to change its epoch has to name the storage that this node's seat was given to: a voter
+knows it, a stranger does not. And whoever leads, a node never gives up what it knew to be committed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from penstock.quorum.leadership import Leadership
-from penstock.quorum.limits import OBSERVER_PATIENCE
+from penstock.quorum.limits import EPOCHS_MISSED_MAX, OBSERVER_PATIENCE
 from penstock.quorum.messages import (
     Answer,
     AppendFetched,
@@ -36,6 +40,7 @@ from penstock.quorum.messages import (
     LoadSnapshot,
     Persist,
     Send,
+    StandStill,
     Truncate,
     VoteRequest,
     VoteResponse,
@@ -126,6 +131,10 @@ class Quorum:
         self._node.high_watermark = max(self._node.high_watermark, snapshot.end_offset)
         self._node.membership.restored(snapshot, voters)
 
+    def noted(self, high_watermark: int) -> None:
+        """All before it was known to be committed when this node ran the last time."""
+        self._node.noted_high_watermark = high_watermark
+
     def snapshotted(self, snapshot: LogEnd) -> None:
         """A newer snapshot may be had from this node."""
         self._node.snapshot = snapshot
@@ -166,6 +175,8 @@ class Quorum:
             self._look_for_leader(now_ms)
         elif isinstance(role, Asking) and not role.is_pre_vote:
             self._detach(self.epoch, now_ms)  # a split vote: wait, each for another time
+        elif isinstance(role, Asking) and self.leader_id is not None:
+            self._follow(self.leader_id, now_ms)  # who would elect another has not said so in time
         else:
             self._ask(now_ms)
         return self._effects()
@@ -191,7 +202,7 @@ class Quorum:
         self._count(role, now_ms)
 
     def vote_request(self, token: int, request: VoteRequest, now_ms: int) -> list[Effect]:
-        if request.epoch > self.epoch:
+        if self._is_from_voter(request) and self._is_next(request.epoch):
             self._detach(request.epoch, now_ms)
         is_granted = request.epoch == self.epoch and self._may_grant(request, now_ms)
         if is_granted and not request.is_pre_vote:
@@ -202,11 +213,24 @@ class Quorum:
         self._do(Answer(token, response))
         return self._effects()
 
+    def _is_from_voter(self, request: VoteRequest) -> bool:
+        candidate, voters, configured = request.candidate, self.voters, self._node.membership.configured
+        # One that has no seat may have got it by an entry that we lack.
+        is_seated = candidate in (voters if candidate.node_id in voters.seats else configured)
+        return is_seated and self._is_known_to(request.voter_storage_id)
+
+    def _is_known_to(self, storage_id: UUID | None) -> bool:
+        """Whether this storage id means us: not who had this seat before us, and not just anybody."""
+        if self._node.membership.changed_at is None:
+            return storage_id in (None, self._node.me.storage_id)
+        return storage_id == self._node.me.storage_id
+
+    def _is_next(self, epoch: int) -> bool:
+        """Whether elections can have led to this epoch since we last heard of one."""
+        return self.epoch < epoch <= self.epoch + EPOCHS_MISSED_MAX
+
     def _may_grant(self, request: VoteRequest, now_ms: int) -> bool:
-        if request.voter_storage_id not in (None, self._node.me.storage_id):
-            return False  # it asks whoever had this place before
-        candidate, voters = request.candidate, self.voters
-        if candidate.node_id in voters.seats and candidate not in voters:
+        if not self._is_from_voter(request):
             return False
         if request.log_end < self._node.log_end:
             return False
@@ -214,7 +238,7 @@ class Quorum:
         if request.is_pre_vote:
             hears_leader = isinstance(role, Follower) and role.has_fetched and now_ms < role.election_ms
             return not (hears_leader or self.is_leader)
-        return self.leader_id is None and self.state.voted_for in (None, candidate)
+        return self.leader_id is None and self.state.voted_for in (None, request.candidate)
 
     def vote_response(self, response: VoteResponse, now_ms: int) -> list[Effect]:
         if response.epoch > self.epoch or self.leader_id is None:
@@ -238,13 +262,19 @@ class Quorum:
             self._count(role, now_ms)
         return self._effects()
 
+    @property
+    def votes_needed(self) -> int:
+        """All, as long as the log does not say who votes: any of them may have a log that does."""
+        is_first = self._node.membership.changed_at is None
+        return len(self.voters.seats) if is_first else self.voters.majority
+
     def _count(self, role: Asking, now_ms: int) -> None:
-        if len(role.granted) >= self.voters.majority:
+        if len(role.granted) >= self.votes_needed:
             if role.is_pre_vote:
                 self._stand(now_ms)
             else:
                 self._lead(now_ms)
-        elif len(self.voters.seats) - len(role.refused) < self.voters.majority:
+        elif len(self.voters.seats) - len(role.refused) < self.votes_needed:
             if role.is_pre_vote and self.leader_id is not None:
                 self._follow(self.leader_id, now_ms)  # the others hear it, so perhaps it can be heard again
             elif not role.is_pre_vote:
@@ -280,7 +310,7 @@ class Quorum:
         self._detach(self.epoch, now_ms)
 
     def fetch_request(self, token: int, request: FetchRequest, now_ms: int) -> list[Effect]:
-        if request.epoch > self.epoch:
+        if request.replica in self.voters and self._is_next(request.epoch):
             self._detach(request.epoch, now_ms)
         if isinstance(self.role, Leadership) and request.epoch == self.epoch:
             self.role.fetch(token, request, now_ms)
@@ -291,15 +321,19 @@ class Quorum:
     # Following
 
     def begin_epoch(self, message: BeginQuorumEpoch, now_ms: int) -> list[Effect]:
-        self._hear_of(message.epoch, message.leader_id, now_ms)
+        is_candidate = message.leader_id in self._node.membership.configured.seats
+        is_current = message.epoch == self.epoch or self._is_next(message.epoch)
+        if is_candidate and is_current and self._is_known_to(message.voter_storage_id):
+            self._hear_of(message.epoch, message.leader_id, now_ms)
         return self._effects()
 
     def end_epoch(self, message: EndQuorumEpoch, now_ms: int) -> list[Effect]:
-        if message.epoch > self.epoch or (message.epoch == self.epoch and not self.is_leader):
+        me = self._node.me.node_id
+        is_current = message.epoch == self.epoch and not self.is_leader
+        if (is_current or self._is_next(message.epoch)) and self._is_known_to(message.successors.get(me)):
             self._detach(message.epoch, now_ms)
-            me = self._node.me.node_id
             if self.is_voter and me in message.successors:
-                place = message.successors.index(me)
+                place = list(message.successors).index(me)
                 self.role = Unattached(now_ms + place * self._limits.soon_ms)
         return self._effects()
 
@@ -347,9 +381,13 @@ class Quorum:
         role.has_fetched = True
         role.election_ms = now_ms + self._election_ms()
         if response.snapshot is not None:
-            self._do(LoadSnapshot(role.leader_id, response.snapshot))
+            if not self._would_lose(response.snapshot.end_offset, role, now_ms):
+                self._do(LoadSnapshot(role.leader_id, response.snapshot))
         elif response.diverging is not None:
-            self._truncate(response.diverging)
+            offset = truncation_offset(self._node.log, response.diverging)
+            if not self._would_lose(offset, role, now_ms):
+                self._node.membership.truncated(offset)
+                self._do(Truncate(offset))
         elif response.start_offset == self._node.log.flushed_end_offset:
             role.high_watermark = response.high_watermark
             self._do(AppendFetched())
@@ -357,11 +395,17 @@ class Quorum:
             role.next_fetch_ms = now_ms  # the answer to an earlier question
         return self._effects()
 
-    def _truncate(self, diverging: LogEnd) -> None:
-        offset = truncation_offset(self._node.log, diverging)
-        assert offset >= self.high_watermark, "what is committed does not diverge"
-        self._node.membership.truncated(offset)
-        self._do(Truncate(offset))
+    def _would_lose(self, offset: int, role: Follower, now_ms: int) -> bool:
+        """Whether a log of the leader's that says no more than up to `offset` lacks what is committed.
+
+        A leader that was elected by voters does not. Whoever this one is, it is not followed backwards.
+        """
+        committed = max(self.high_watermark, self._node.noted_high_watermark)
+        if offset >= committed:
+            return False
+        role.next_fetch_ms = now_ms + self._limits.election_ms_min
+        self._do(StandStill(role.leader_id, offset, committed))
+        return True
 
     def fetch_failed(self, now_ms: int, *, is_down: bool) -> list[Effect]:
         """No answer came, and none will. A leader that is down is not waited for."""

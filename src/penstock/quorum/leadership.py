@@ -21,6 +21,8 @@ from penstock.quorum.messages import (
 from penstock.replication.divergence import LogEnd, maybe_divergence
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from penstock.quorum.node import Node
     from penstock.quorum.voters import Voter, VoterSet
 
@@ -81,7 +83,8 @@ class Leadership:
     def _announce(self, now_ms: int) -> None:
         self._next_announcement_ms = now_ms + self._node.limits.announce_ms
         for node_id in self._silent():
-            message = BeginQuorumEpoch(self._node.state.epoch, self._node.me.node_id)
+            storage_id = self._node.voters.seats[node_id]
+            message = BeginQuorumEpoch(self._node.state.epoch, self._node.me.node_id, storage_id)
             self._node.effects.append(Send(node_id, message))
 
     def _silent(self) -> list[int]:
@@ -93,10 +96,11 @@ class Leadership:
 
     def fetch(self, token: int, request: FetchRequest, now_ms: int) -> None:
         node = self._node
-        if request.offset < node.log.log_start_offset:
+        end = LogEnd(request.last_epoch, request.offset)
+        if self._needs_snapshot(end):
             self._answer_now(token, FetchResponse(node.state.epoch, node.me.node_id, snapshot=node.snapshot))
             return
-        diverging = maybe_divergence(node.log, LogEnd(request.last_epoch, request.offset))
+        diverging = maybe_divergence(node.log, end)
         if diverging is not None:
             self._answer_now(token, FetchResponse(node.state.epoch, node.me.node_id, diverging=diverging))
             return
@@ -108,6 +112,18 @@ class Leadership:
         deadline_ms = now_ms + node.limits.fetch_wait_ms_max * patience
         self._waiting[replica] = WaitingFetch(token, request.offset, deadline_ms)
         self.advance()
+
+    def _needs_snapshot(self, end: LogEnd) -> bool:
+        """Whether a log with this end ends before ours begins, or in an earlier epoch than ours begins in.
+
+        Where such an epoch ended, our entries do not say; the snapshot does, if that is its own end.
+        """
+        log = self._node.log
+        start_offset = log.log_start_offset
+        if end.end_offset < start_offset:
+            return True
+        is_earlier = start_offset > 0 and end.last_epoch < log.epochs.epoch_at(start_offset)
+        return is_earlier and end != self._node.snapshot
 
     def _progressed(self, replica: Voter, offset: int, now_ms: int) -> None:
         progress = self._replicas.get(replica)
@@ -178,9 +194,10 @@ class Leadership:
             if replica.node_id == node_id and replica in self._node.voters
         ]
 
-    def successors(self) -> tuple[int, ...]:
+    def successors(self) -> dict[int, UUID | None]:
         """The other voters, those first that hold most."""
-        return tuple(sorted(self._node.others, key=lambda node_id: (-self._end_offset(node_id), node_id)))
+        ordered = sorted(self._node.others, key=lambda node_id: (-self._end_offset(node_id), node_id))
+        return {node_id: self._node.voters.seats[node_id] for node_id in ordered}
 
     # Who votes
 

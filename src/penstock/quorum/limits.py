@@ -10,6 +10,9 @@ OBSERVER_PATIENCE: Final = 4
 
 SOON_MS_MAX: Final = 250
 
+EPOCHS_MISSED_MAX: Final = 1_000_000
+"""Elections that a node may have missed: of one every second, those of eleven days."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuorumLimits:

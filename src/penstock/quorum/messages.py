@@ -7,6 +7,7 @@ core of anything else. What follows a `Persist` may be carried out only when tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -51,6 +52,8 @@ class VoteResponse:
 class BeginQuorumEpoch:
     epoch: int
     leader_id: int
+    voter_storage_id: UUID | None
+    """Of the receiver, as the leader's voter set has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ class EndQuorumEpoch:
 
     epoch: int
     leader_id: int
-    successors: tuple[int, ...]
+    successors: Mapping[int, UUID | None]
+    """In this order, with their storage ids as the leader's voter set has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,18 @@ class LoadSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class StandStill:
+    """Whoever leads lacks what is committed here: its log agrees with ours up to `offset` at most.
+
+    Nothing is truncated or replaced; the leader is asked again after a while.
+    """
+
+    leader_id: int
+    offset: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderIs:
     """Told at every change: who leads this epoch as far as this node knows, None while nobody does."""
 
@@ -176,4 +192,15 @@ class Committed:
     high_watermark: int
 
 
-Effect = Persist | Send | Answer | Append | AppendFetched | Truncate | LoadSnapshot | LeaderIs | Committed
+Effect = (
+    Persist
+    | Send
+    | Answer
+    | Append
+    | AppendFetched
+    | Truncate
+    | LoadSnapshot
+    | StandStill
+    | LeaderIs
+    | Committed
+)

@@ -66,6 +66,8 @@ class Node:
     membership: Membership
     state: ElectionState
     high_watermark: int = 0
+    noted_high_watermark: int = 0
+    """As of the last time this node ran: what is committed stays so, before a leader has said it again."""
     snapshot: LogEnd | None = None
     effects: list[Effect] = field(default_factory=list)
 

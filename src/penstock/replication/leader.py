@@ -179,9 +179,18 @@ class PartitionLeader:
         """Nobody is told where the log ends before all that earlier leaders acknowledged is committed."""
         return self.high_watermark >= self.epoch_start_offset
 
-    def takes_acks_all(self, live: Iterable[int]) -> bool:
-        """Whether there are enough in-sync replicas alive for a write to be acknowledged by all of them."""
-        return len(set(self.state.isr) & set(live)) >= self.min_insync_replicas
+    def takes_acks_all(self, live: Iterable[int], now_ms: int) -> bool:
+        """Whether there are enough in-sync replicas for a write to be acknowledged by all of them.
+
+        One that is alive and does not fetch any more may stay in the set because the minimum needs it: who
+        waited for it would wait in vain.
+        """
+        fetching = [
+            broker_id
+            for broker_id in set(self.state.isr) & set(live)
+            if self._silent_ms(broker_id, now_ms) <= self._lag_ms_max
+        ]
+        return len(fetching) >= self.min_insync_replicas
 
     def low_watermark(self, live: Iterable[int]) -> int:
         """Where the logs of all live replicas start at least: what is deleted before is gone on each."""
@@ -239,6 +248,12 @@ class PartitionLeader:
             return 0
         progress = self._followers.get(broker_id)
         return now_ms - (self._began_at_ms if progress is None else progress.caught_up_at_ms)
+
+    def _silent_ms(self, broker_id: int, now_ms: int) -> int:
+        if broker_id == self._me:
+            return 0
+        progress = self._followers.get(broker_id)
+        return now_ms - (self._began_at_ms if progress is None else progress.fetched_at_ms)
 
     def _member(self, broker_id: int, broker_epochs: BrokerEpochs) -> Member:
         progress = self._followers.get(broker_id)

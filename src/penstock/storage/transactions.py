@@ -10,6 +10,7 @@ leader may not have the marker.
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import islice
 from typing import Any, NamedTuple
 
 
@@ -19,6 +20,9 @@ class AbortedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
+    open_from: int = -1
+    """Where the first of the transactions began that were open after it: whatever ended later begins there or
+    behind. -1 in what earlier versions wrote down, which did not note it."""
 
 
 class _Ended(NamedTuple):
@@ -46,19 +50,29 @@ class Transactions:
             return
         self._ended.append(_Ended(first_offset, marker_offset))
         if not is_commit:
-            self._aborted.append(AbortedTransaction(producer_id, first_offset, marker_offset))
+            open_from = min(self.open.values(), default=marker_offset + 1)
+            self._aborted.append(AbortedTransaction(producer_id, first_offset, marker_offset, open_from))
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        while self._ended and self._ended[0].marker_offset < high_watermark:
-            del self._ended[0]
+        if self._ended and self._ended[0].marker_offset < high_watermark:
+            del self._ended[: bisect_left(self._ended, high_watermark, key=lambda each: each.marker_offset)]
         first_open = min(self.open.values(), default=high_watermark)
         first_ended = min((each.first_offset for each in self._ended), default=high_watermark)
         return min(high_watermark, first_open, first_ended)
 
+    def has_aborted(self, start: int) -> bool:
+        """Whether any was aborted that ends at or behind `start`."""
+        return bool(self._aborted) and self._aborted[-1].last_offset >= start
+
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """Those with records in [start, end), by first offset."""
+        found = []
         place = bisect_left(self._aborted, start, key=lambda each: each.last_offset)
-        found = [each for each in self._aborted[place:] if each.first_offset < end]
+        for each in islice(self._aborted, place, None):
+            if each.first_offset < end:
+                found.append(each)
+            if each.open_from >= end:
+                break
         return sorted(found, key=lambda each: each.first_offset)
 
     def start_at(self, offset: int) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import struct
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from kio.index import load_request_schema, load_response_schema
@@ -89,10 +89,14 @@ class MessageCodec:
         tags = _NO_TAGS if self.has_response_tags else b""
         return _LENGTH_AND_CORRELATION.pack(4 + len(tags) + body_size, correlation_id) + tags
 
+    @cached_property
+    def response_names(self) -> frozenset[str]:
+        """Of all fields that a response may have in some version."""
+        return _response_names(self._api_key, self._version, self._versions)
+
     def write_response(self, correlation_id: int, body: Body) -> bytes:
-        known_names = _response_names(self._api_key, self._version, self._versions)
         buffer = io.BytesIO()
-        self._write(buffer, lower(body, self._response_type, known_names))
+        self._write(buffer, lower(body, self._response_type, self.response_names))
         encoded = buffer.getvalue()
         return self.response_prefix(correlation_id, len(encoded)) + encoded
 
@@ -102,7 +106,6 @@ def load_codec(api_key: int, version: int, versions: range) -> MessageCodec:
     return MessageCodec(api_key, version, versions[-1], versions)
 
 
-@cache
 def _response_names(api_key: int, version: int, versions: range) -> frozenset[str]:
     # A field may exist in the middle of the range only, such as Metadata's cluster_authorized_operations.
     some = {versions[0], version, versions[-1]}

@@ -23,6 +23,7 @@ from penstock.quorum.messages import (
     Message,
     Persist,
     Send,
+    StandStill,
     Truncate,
     VoteRequest,
     VoteResponse,
@@ -51,6 +52,7 @@ class Disk:
     log: ScriptLog = field(default_factory=ScriptLog)
     state: ElectionState = field(default_factory=ElectionState)
     snapshot: Snapshot | None = None
+    noted_high_watermark: int = 0
 
     def prefix(self, end_offset: int) -> list[Entry]:
         before = self.snapshot.history if self.snapshot else []
@@ -89,6 +91,7 @@ class Node:
         )
         if disk.snapshot is not None:
             self.core.restored(disk.snapshot.end, disk.snapshot.voters)
+        self.core.noted(disk.noted_high_watermark)
         self._tell_core(disk.snapshot.end.end_offset if disk.snapshot else 0)
 
     def _tell_core(self, from_offset: int) -> None:
@@ -187,12 +190,17 @@ class Node:
                 self._flush()
             case LoadSnapshot():
                 self._load_snapshot()
+            case StandStill(leader_id, offset, committed):
+                self.note(
+                    f"stands still: {leader_id} has its log up to {offset}, and {committed} is committed"
+                )
             case LeaderIs(epoch, leader_id):
                 if leader_id == self.node_id:
                     self.note(f"leads epoch {epoch}")
                     self.world.truth.leads(self.node_id, epoch, self.disk)
             case Committed(high_watermark):
                 self.note(f"commits {high_watermark}")
+                self.disk.noted_high_watermark = high_watermark
                 self.world.truth.commits(self.node_id, high_watermark, self.disk)
 
     def _send(self, envelope: Envelope) -> None:

@@ -62,7 +62,7 @@ def _show_message(envelope: Envelope) -> str:
             kind = "PreVote" if is_pre_vote else "Vote"
             outcome = "granted" if is_granted else f"refused leader={show_id(leader_id)}"
             return f"{kind}Response epoch={epoch} {outcome}"
-        case BeginQuorumEpoch(epoch, leader_id):
+        case BeginQuorumEpoch(epoch, leader_id, _):
             return f"BeginQuorumEpoch epoch={epoch} leader={leader_id}"
         case EndQuorumEpoch(epoch, _, successors):
             return f"EndQuorumEpoch epoch={epoch} successors={','.join(map(str, successors))}"

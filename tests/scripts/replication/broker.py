@@ -152,7 +152,7 @@ class Broker:
         if self.leader is None or self.image is None:
             return ErrorCode.not_leader_or_follower
         live = [broker.id for broker in self.image.live_brokers()]
-        if wants_all and not self.leader.takes_acks_all(live):
+        if wants_all and not self.leader.takes_acks_all(live, self.world.now_ms):
             return ErrorCode.not_enough_replicas
         for value in values:
             self.log.append(Entry(self.leader.state.leader_epoch, value))

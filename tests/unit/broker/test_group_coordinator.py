@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.broker import coordinator_shard
 from penstock.broker.broker import Broker
 from penstock.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from penstock.broker.lifecycle import Lifecycle
 from penstock.config import NodeConfig
 from penstock.groups.limits import GroupLimits
 from penstock.groups.messages import CommitRequest, JoinReply, JoinRequest, LeavingMember, SyncRequest
@@ -381,6 +383,56 @@ def test_commits_that_wait_together_are_written_together() -> None:
         assert len(list(log.batches(0, log.log_end_offset))) < 10
 
     run(commit)
+
+
+def test_after_a_write_that_is_not_committed_in_time_the_log_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def commit(broker: Broker) -> None:
+        groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1)])
+        partition = groups.shard("g").partition
+        with monkeypatch.context() as patch:
+            patch.setattr(coordinator_shard, "APPEND_S_MAX", 0.05)
+            patch.setattr(partition, "committed", lambda _end_offset: asyncio.sleep(60))
+            with pytest.raises(ApiError) as refused:
+                await groups.commit("g", committing(5))
+        assert refused.value.code is ErrorCode.not_coordinator
+        assert committed(await ready(broker)) == {TopicPartition("t", 0): 5}, "it was in the log all the same"
+
+    run(commit)
+
+
+def test_no_more_than_so_many_writes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator_shard, "WRITES_MAX", 3)
+
+    async def commit(broker: Broker) -> None:
+        groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1)])
+        outcomes = await asyncio.gather(
+            *(groups.commit("g", committing(offset)) for offset in range(10)), return_exceptions=True
+        )
+        refused = [each for each in outcomes if isinstance(each, ApiError)]
+        assert [each.code for each in refused] == [ErrorCode.coordinator_not_available] * 7
+        assert committed(groups) == {TopicPartition("t", 0): 2}, "what was taken is written"
+
+    run(commit)
+
+
+def test_who_is_cut_off_while_it_loads_sends_clients_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(broker: Broker) -> None:
+        groups = await ready(broker)
+        groups.shard("g").is_loading = True
+        monkeypatch.setattr(Lifecycle, "has_lease", property(lambda _: False))
+        with pytest.raises(ApiError) as refused:
+            groups.shard("g")
+        assert refused.value.code is ErrorCode.not_coordinator
+        monkeypatch.setattr(Lifecycle, "has_lease", property(lambda _: True))
+        with pytest.raises(ApiError) as refused:
+            groups.shard("g")
+        assert refused.value.code is ErrorCode.coordinator_load_in_progress
+
+    run(ask)
 
 
 def test_without_the_offsets_topic_there_is_no_coordinator_and_no_group() -> None:

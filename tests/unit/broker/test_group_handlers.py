@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from penstock.broker.lifecycle import Lifecycle
 from penstock.metadata.assignments import NewTopic
-from penstock.types import ErrorCode
+from penstock.types import ApiError, ErrorCode
 from tests.unit.broker.in_process import InProcess, with_broker
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP = 8, 9, 10, 11, 12, 13
@@ -224,6 +225,44 @@ async def fetch(broker: InProcess, version: int, topics: Any, group_id: str = "g
         return await broker.ask(OFFSET_FETCH, version, {"group_id": group_id, "topics": topics})
     body = {"groups": [{"group_id": group_id, "topics": topics}], "require_stable": True}
     return (await broker.ask(OFFSET_FETCH, version, body)).groups[0]
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_stable_offsets_are_told_by_whoever_is_known_to_coordinate(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator that was replaced while it stood still has lost its lease, and cannot write."""
+
+    async def ask(broker: InProcess, *, require_stable: bool) -> Any:
+        group = {"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]}
+        body = {"groups": [group]} if version == 8 else group
+        answer = await broker.ask(OFFSET_FETCH, version, {**body, "require_stable": require_stable})
+        return answer.groups[0] if version == 8 else answer
+
+    async def work(broker: InProcess) -> None:
+        await prepare(broker)
+        await broker.ask(OFFSET_COMMIT, 8, commit_body(7))
+        partition = broker.broker.groups.shard("g").partition
+        monkeypatch.setattr(Lifecycle, "has_lease", property(lambda _: True))
+        end_offset = partition.log.log_end_offset
+        assert (await ask(broker, require_stable=True)).topics[0].partitions[0].committed_offset == 7
+        assert partition.log.log_end_offset == end_offset, "nobody can have taken its place"
+        monkeypatch.setattr(Lifecycle, "has_lease", property(lambda _: False))
+        assert (await ask(broker, require_stable=False)).topics[0].partitions[0].committed_offset == 7
+        assert partition.log.log_end_offset == end_offset, "who does not decide by it may be told old news"
+        assert (await ask(broker, require_stable=True)).topics[0].partitions[0].committed_offset == 7
+        assert partition.log.log_end_offset == end_offset + 1, "it has found out"
+
+        async def refused(_batch: bytes) -> int:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+
+        monkeypatch.setattr(partition, "append_own", refused)
+        answer = await ask(broker, require_stable=True)
+        assert answer.error_code is ErrorCode.not_coordinator
+        assert answer.topics[0].partitions[0].committed_offset == -1
+        monkeypatch.undo()
+
+    with_broker(work)
 
 
 def test_who_may_commit() -> None:

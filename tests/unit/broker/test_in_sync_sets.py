@@ -56,6 +56,8 @@ class World:
         self.partitions: list[Any] = []
         self.requests: list[tuple[int, list[IsrChange]]] = []
         """(epoch of the broker, what it wants)"""
+        self.counted: list[int] = []
+        """Partitions whose silent replicas were looked for."""
         self.answers: list[Answer] = [agreed]
         """The last one stays."""
         self.image = SimpleNamespace(
@@ -94,7 +96,15 @@ class World:
             now_ms=self.now_ms,
         )
         image = SimpleNamespace(replicas=replicas)
-        self.partitions.append(SimpleNamespace(topic_id=TOPIC_ID, index=index, image=image, leader=leader))
+        self.partitions.append(
+            SimpleNamespace(
+                topic_id=TOPIC_ID,
+                index=index,
+                image=image,
+                leader=leader,
+                count_replicas=lambda: self.counted.append(index),
+            )
+        )
         return leader
 
     def fetched(self, leader: PartitionLeader, broker_id: int, offset: int = 10) -> None:
@@ -272,5 +282,15 @@ def test_a_fault_is_not_the_end_of_it(caplog: pytest.LogCaptureFixture) -> None:
         world.fetched(leader, 2)
         await eventually(lambda: len(world.requests) >= 2)
         assert "in-sync sets" in caplog.text
+
+    run(work)
+
+
+def test_replicas_that_fell_silent_are_looked_for_again_and_again() -> None:
+    """Nothing else happens when a follower that lives fetches no more."""
+
+    async def work(world: World) -> None:
+        world.lead(1, 2, 3)
+        await eventually(lambda: world.counted.count(0) >= 3)
 
     run(work)

@@ -6,14 +6,22 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.refused_batches import KEPT_MS
 from penstock.replication.leader import Member
 from penstock.replication.replica_fetch import ReplicaFetch
-from penstock.types import ErrorCode
+from penstock.types import ApiError, ErrorCode
+from penstock.wire.batch import TRANSACTIONAL
 from penstock.wire.records import Record, encode_batch
 from tests.unit.broker.in_process import InProcess, eventually, with_broker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
     from penstock.broker.partition import Partition
+    from penstock.broker.verifications import WhenVerified
+    from penstock.wire.batch import BatchHeader
 
 PRODUCE, CREATE_TOPICS = 0, 19
 OK, TIMED_OUT = ErrorCode.none, ErrorCode.request_timed_out
@@ -159,16 +167,20 @@ def led_by(partition: Partition, broker: int) -> None:
     )
 
 
-async def send_sequence(client: InProcess, sequence: int) -> ErrorCode:
+async def send_sequence(
+    client: InProcess, sequence: int, *, attributes: int = 0, acks: int = 1, wait_max: timedelta = LONG
+) -> ErrorCode:
     """A batch of five of an idempotent producer."""
     records = encode_batch(
         [Record(offset, 1, None, b"v") for offset in range(5)],
+        attributes=attributes,
         producer_id=9,
         producer_epoch=0,
         base_sequence=sequence,
     )
     data = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
-    answer = await client.ask(PRODUCE, 9, {"acks": 1, "timeout": LONG, "topic_data": data})
+    body = {"transactional_id": "mine", "acks": acks, "timeout": wait_max, "topic_data": data}
+    answer = await client.ask(PRODUCE, 9, body)
     return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
 
@@ -201,5 +213,69 @@ def test_nor_does_one_overtake_while_the_partition_is_being_opened() -> None:
         opened["t", 0] = partition
         assert await send_sequence(client, 5) is ErrorCode.not_leader_or_follower
         assert [await send_sequence(client, each) for each in (0, 5, 10)] == [OK] * 3
+
+    with_broker(work)
+
+
+def test_nor_does_one_overtake_whose_topic_was_not_known_yet() -> None:
+    async def work(client: InProcess) -> None:
+        assert await send_sequence(client, 0) is ErrorCode.unknown_topic_or_partition
+        await create(client, "t")
+        assert await send_sequence(client, 5) is ErrorCode.unknown_topic_or_partition
+        assert [await send_sequence(client, each) for each in (0, 5, 10)] == [OK] * 3
+
+    with_broker(work)
+
+
+def test_nor_does_one_overtake_whose_coordinator_did_not_answer() -> None:
+    async def work(client: InProcess) -> None:
+        await create(client, "t")
+        answers: list[ApiError | None] = [ApiError(ErrorCode.coordinator_not_available)]
+        verified_by(client, lambda tell: tell(answers.pop() if answers else None))
+        codes = [await send_sequence(client, each, attributes=TRANSACTIONAL) for each in (0, 5)]
+        assert codes == [ErrorCode.not_enough_replicas] * 2
+        codes = [await send_sequence(client, each, attributes=TRANSACTIONAL) for each in (0, 5)]
+        assert codes == [OK] * 2
+
+    with_broker(work)
+
+
+def test_a_clock_that_is_set_back_keeps_no_batch_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        led_by(partition, 2)
+        assert await send_sequence(client, 0) is ErrorCode.not_leader_or_follower
+        led_by(partition, 1)
+        now_ms = client.broker.monotonic_ms()
+        monkeypatch.setattr(client.broker, "now_ms", lambda: 0)
+        monkeypatch.setattr(client.broker, "monotonic_ms", lambda: now_ms + KEPT_MS)
+        assert await send_sequence(client, 5) is OK, "a producer that nobody knows, and nothing else"
+
+    with_broker(work)
+
+
+def verified_by(client: InProcess, ask: Callable[[WhenVerified], object]) -> None:
+    def verify(_partition: Partition, _id: str | None, _header: BatchHeader, verified: WhenVerified) -> None:
+        ask(verified)
+
+    client.broker.transactions.verify_batch = verify  # type: ignore[method-assign]
+
+
+def test_a_batch_that_begins_a_transaction_times_out_as_any_other() -> None:
+    """It waits for its coordinator first, and for the followers then."""
+
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        loop = asyncio.get_running_loop()
+        for delay_s in (0.01, 0.1):  # before the time is over, and after
+            verified_by(client, lambda tell, delay_s=delay_s: loop.call_later(delay_s, tell, None))  # type: ignore[misc]
+            begun = partition.log.log_end_offset
+            async with asyncio.timeout(10):
+                code = await send_sequence(
+                    client, begun, attributes=TRANSACTIONAL, acks=-1, wait_max=timedelta(milliseconds=50)
+                )
+            assert code is TIMED_OUT
+            assert partition.log.log_end_offset == begun + 5, "what is appended stays"
+            partition.log.producers.transactions.open.clear()
 
     with_broker(work)

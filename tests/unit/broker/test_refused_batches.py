@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.broker.refused_batches import KEPT_MAX, KEPT_MS, RefusedBatches
+import pytest
+
+from penstock.broker.refused_batches import KEPT_MAX, KEPT_MS, PASSING, RefusedBatches
 from penstock.storage.producers import SEQUENCE_MASK
 from penstock.types import ErrorCode
 from penstock.wire.batch import BatchHeader, read_header
@@ -69,7 +71,23 @@ def test_other_producers_epochs_and_times() -> None:
 
 def test_what_a_client_may_give_up_is_not_waited_for() -> None:
     batches = RefusedBatches()
-    batches.refused(PLACE, batch(0), ErrorCode.unknown_topic_or_partition, NOW)
+    batches.refused(PLACE, batch(0), ErrorCode.message_too_large, NOW)
+    assert not batches
+
+
+@pytest.mark.parametrize("code", PASSING)
+def test_what_a_client_sends_again_is_waited_for_whatever_the_reason(code: ErrorCode) -> None:
+    batches = RefusedBatches()
+    batches.refused(PLACE, batch(0), code, NOW)
+    assert batches.blocking(PLACE, batch(5), None, NOW) is code
+
+
+def test_after_the_window_nothing_is_left_of_it() -> None:
+    batches = refused(batch(0), batch(0, producer=8))
+    batches.refused(PLACE, batch(0, producer=9), NOT_LEADER, NOW + 10)
+    assert not batches.is_empty(NOW + KEPT_MS + 9)
+    assert len(batches) == 1
+    assert batches.is_empty(NOW + KEPT_MS + 10)
     assert not batches
 
 

@@ -109,3 +109,23 @@ def test_an_owner_does_not_wait_for_the_one_that_it_fenced() -> None:
         assert accepted is None
 
     run(work)
+
+
+@pytest.mark.parametrize("ending", ["fault", "cancelled"])
+def test_who_waits_is_told_also_when_asking_fails(ending: str) -> None:
+    async def work() -> None:
+        verifications, question = Verifications(), Question()
+        told: list[ApiError | None] = []
+        assert verifications.join(OWNER, told.append)
+        asking = asyncio.create_task(verifications.run(OWNER, question))
+        assert not verifications.join(OWNER, told.append)
+        await asyncio.sleep(0)
+        if ending == "fault":
+            question.answer.set_exception(RuntimeError("a fault"))
+        else:
+            asking.cancel()
+        await asyncio.wait([asking])
+        assert [error and error.code for error in told] == [ErrorCode.coordinator_not_available] * 2
+        assert verifications.join(OWNER, told.append), "the next one asks anew"
+
+    run(work)

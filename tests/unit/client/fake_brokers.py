@@ -26,6 +26,8 @@ class FakeCluster:
     def __init__(self) -> None:
         self.committed: list[bytes] = []
         self.offsets: dict[Partition, GroupOffset] = {}
+        self.offsets_of_replaced: dict[Partition, GroupOffset] | None = None
+        """In the memory of a group coordinator that does not know yet that it was replaced."""
         self._owners: dict[str, Owner] = {}
         self._before: dict[str, Owner] = {}
         self._open: dict[str, tuple[list[bytes], dict[Partition, GroupOffset]]] = {}
@@ -98,6 +100,9 @@ class FakeCluster:
         return 0, offset
 
     def _commit_offsets(self, body: Any) -> dict[Partition, int]:
+        if self.offsets_of_replaced is not None:
+            self.offsets_of_replaced = None  # whoever hears of it looks for the new one
+            return {("t", 0): int(KafkaError.NOT_COORDINATOR)}
         name = body.transactional_id
         code = self._check(name, Owner(body.producer_id, body.producer_epoch))
         if not code:
@@ -124,7 +129,8 @@ class FakeCluster:
         return 0
 
     def _fetch_offsets(self, body: Any) -> tuple[int, dict[Partition, tuple[GroupOffset, int]]]:
-        return 0, {partition: (each, 0) for partition, each in self.offsets.items()}
+        known = self.offsets if self.offsets_of_replaced is None else self.offsets_of_replaced
+        return 0, {partition: (each, 0) for partition, each in known.items()}
 
 
 class FakeBrokers:

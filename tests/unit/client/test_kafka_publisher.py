@@ -113,6 +113,18 @@ def test_an_unknown_outcome_is_found_out_by_the_next_put(open_publisher: Opener,
     assert cluster.committed == [b"1", b"2", b"3"]
 
 
+def test_a_life_that_asks_a_coordinator_that_was_replaced_does_not_put_twice(open_publisher: Opener) -> None:
+    cluster = FakeCluster()
+    first = open_publisher(cluster)
+    first.put("t", [b"1"], None, None)
+    at_that_time = dict(cluster.offsets)
+    first.put("t", [b"2"], None, None)
+    cluster.offsets_of_replaced = at_that_time
+    second = open_publisher(cluster)
+    assert [put.seq for put in second.put("t", [b"2"], 2, None)] == [2]
+    assert cluster.committed == [b"1", b"2"]
+
+
 def test_without_a_commit_it_is_known_that_nothing_is_stored(open_publisher: Opener) -> None:
     cluster = FakeCluster()
     is_broken = True

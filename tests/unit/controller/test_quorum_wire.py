@@ -35,7 +35,8 @@ VOTES = [
     VoteRequest(5, ME, LogEnd(4, 17), True, None),
     VoteRequest(1, ME, LogEnd(-1, 0), True, None),
 ]
-ENDS = [EndQuorumEpoch(7, 2, ()), EndQuorumEpoch(7, 2, (3, 1))]
+ENDS = [EndQuorumEpoch(7, 2, {}), EndQuorumEpoch(7, 2, {3: UUID(int=33), 1: None})]
+BEGINS = [BeginQuorumEpoch(9, 3, UUID(int=22)), BeginQuorumEpoch(9, 3, None)]
 FETCHES = [FetchRequest(3, ME, 0, -1), FetchRequest(1 << 30, ME, 1 << 40, 2)]
 VOTE_ANSWERS = [
     VoteResponse(5, 2, None, True, True),
@@ -79,8 +80,8 @@ def test_a_request_for_a_vote(message: VoteRequest) -> None:
     assert quorum_wire.read_vote(partition) == message
 
 
-def test_a_new_leader() -> None:
-    message = BeginQuorumEpoch(9, 3)
+@pytest.mark.parametrize("message", BEGINS)
+def test_a_new_leader(message: BeginQuorumEpoch) -> None:
     request = sent(message)
     assert (request.cluster_id, request.voter_id) == (CLUSTER, 2)
     assert quorum_wire.read_begin(request.topics[0].partitions[0]) == message
@@ -103,7 +104,7 @@ def test_a_fetch(message: FetchRequest) -> None:
     assert quorum_wire.read_fetch(request.replica_state.replica_id, partition) == message
 
 
-@pytest.mark.parametrize("message", [VOTES[0], BeginQuorumEpoch(1, 1), ENDS[0], FETCHES[0]])
+@pytest.mark.parametrize("message", [VOTES[0], BEGINS[0], ENDS[0], FETCHES[0]])
 def test_a_node_without_a_cluster_names_none(message: Any) -> None:
     assert sent(message, cluster_id=None).cluster_id is None
 

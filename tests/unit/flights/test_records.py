@@ -6,6 +6,7 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,6 +138,42 @@ def test_what_is_no_state_and_no_heartbeat(value: bytes | None) -> None:
 def test_a_state_with_unknown_fields_is_refused(job: Job) -> None:
     with pytest.raises(RecordError):
         Job.from_json(replace(job).to_json()[:-1] + b',"more":1}')
+
+
+HEARTBEAT = orjson.loads(Heartbeat("flights", 42, "here", "running", 1_000, 500, {"jobs": 7}).to_json())
+JOB = orjson.loads(Job(str(uuid.UUID(int=1))).to_json())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pid": "42"}, {"pid": True}, {"pid": None}, {"pid": -1}, {"pid": 1e9}, {"pid": 2**60},
+        {"host": 3}, {"state": []}, {"at_ms": "now"}, {"at_ms": -1}, {"limits": []}, {"batch": "3"},
+        {"limits": {"jobs": "7"}}, {"limits": {"jobs": -7}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_heartbeat_whose_fields_are_of_another_kind_is_refused(wrong: dict[str, Any]) -> None:
+    assert Heartbeat.from_json(orjson.dumps(HEARTBEAT))
+    with pytest.raises(RecordError):
+        Heartbeat.from_json(orjson.dumps(HEARTBEAT | wrong))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"job": "/tmp/elsewhere"}, {"job": "../other"}, {"job": 3}, {"job": None}, {"reason": 3},
+        {"created_ms": "long ago"}, {"updated_ms": None}, {"rows_read": -1}, {"results_offset": 0.5},
+        {"summary": []}, {"expired": "no"}, {"files": {}},
+        {"files": {name: {"bytes": "1"} for name in FILES}}, {"queries": {}}, {"ledger": []},
+        {"queries": {name: {"state": "soon"} for name in QUERIES}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_state_whose_fields_are_of_another_kind_is_refused(wrong: dict[str, Any]) -> None:
+    assert Job.from_json(orjson.dumps(JOB))
+    with pytest.raises(RecordError):
+        Job.from_json(orjson.dumps(JOB | wrong))
 
 
 def test_which_states_are_final() -> None:

@@ -33,6 +33,7 @@ from penstock.groups.offsets import CommittedOffset
 from penstock.groups.shard import Shard
 from penstock.groups.states import GroupState
 from penstock.types import ErrorCode, TopicPartition
+from tests.support.examples import HISTORIES
 
 LIMITS = GroupLimits(initial_rebalance_delay_ms=50, group_size_max=5)
 START_OVER = {ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id}
@@ -379,5 +380,5 @@ class GroupMachine(RuleBasedStateMachine):
         )
 
 
-GroupMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+GroupMachine.TestCase.settings = settings(max_examples=HISTORIES, stateful_step_count=50)
 TestGroupMachine = GroupMachine.TestCase

@@ -29,6 +29,7 @@ from penstock.metadata.reassignments import Reassignment, alter_reassignments, d
 from penstock.metadata.records import MetadataRecord, PartitionChangeRecord, decode, encode
 from penstock.metadata.snapshot import snapshot_records
 from penstock.types import ApiError
+from tests.support.examples import HISTORIES
 from tests.unit.metadata.builders import apply, cluster, with_topic
 
 BROKERS = 5
@@ -196,4 +197,4 @@ class Decisions(RuleBasedStateMachine):
 
 
 TestDecisions = Decisions.TestCase
-TestDecisions.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestDecisions.settings = settings(max_examples=HISTORIES, stateful_step_count=30)

@@ -20,7 +20,7 @@ from penstock.metadata.topics import (
     delete_topics,
 )
 from penstock.types import ErrorCode
-from tests.unit.metadata.builders import apply, cluster, with_topic
+from tests.unit.metadata.builders import apply, cluster, fenced, with_topic
 
 
 def create(
@@ -28,6 +28,7 @@ def create(
     *topics: NewTopic,
     defaults: TopicDefaults | None = None,
     allow_internal: bool = False,
+    waits_for_brokers: bool = False,
 ) -> tuple[list[object], list[TopicOutcome]]:
     ids = [UUID(int=100 + index) for index in range(len(topics))]
     records, outcomes = create_topics(
@@ -36,6 +37,7 @@ def create(
         topic_ids=ids,
         defaults=defaults or TopicDefaults(),
         allow_internal=allow_internal,
+        waits_for_brokers=waits_for_brokers,
     )
     return list(records), outcomes
 
@@ -135,6 +137,23 @@ def test_the_limit_counts_the_whole_request() -> None:
     half = PARTITIONS_PER_REQUEST_MAX // 2
     _, outcomes = create(cluster(), NewTopic("a", half), NewTopic("b", half), NewTopic("c", 1))
     assert [outcome.error is None for outcome in outcomes] == [True, True, False]
+
+
+def test_an_internal_topic_waits_for_the_brokers_that_it_should_be_on() -> None:
+    image = fenced(cluster(3), 2)
+    offsets = NewTopic("__consumer_offsets", 16)
+    _, (outcome, other) = create(
+        image, offsets, NewTopic("orders"), allow_internal=True, waits_for_brokers=True
+    )
+    assert refusal(outcome)[0] is ErrorCode.coordinator_not_available
+    assert "3 replicas" in refusal(outcome)[1]
+    assert other.replication_factor == 2, "others take what there is"
+    _, (outcome,) = create(cluster(3), offsets, allow_internal=True, waits_for_brokers=True)
+    assert outcome.replication_factor == 3
+    _, (outcome,) = create(fenced(cluster(5), 2, 4), offsets, allow_internal=True, waits_for_brokers=True)
+    assert outcome.replication_factor == 3, "as many as it should have are there"
+    _, (outcome,) = create(image, offsets, allow_internal=True)
+    assert outcome.replication_factor == 2, "not for ever"
 
 
 def test_the_broker_itself_may_create_an_internal_topic() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from penstock.quorum.core import Quorum
 from penstock.quorum.limits import QuorumLimits
 from penstock.quorum.messages import (
@@ -15,12 +17,16 @@ from penstock.quorum.messages import (
     ControlEntry,
     Effect,
     ElectionState,
+    EndQuorumEpoch,
     FetchRequest,
     FetchResponse,
     LeaderChange,
     LeaderIs,
+    LoadSnapshot,
+    Message,
     Persist,
     Send,
+    StandStill,
     Truncate,
     VoteRequest,
     VoteResponse,
@@ -79,8 +85,9 @@ def log_of(quorum: Quorum) -> Log:
 def lead(quorum: Quorum, now_ms: int = 500) -> None:
     """Through pre-vote and vote, and its first entry on disk."""
     quorum.tick(now_ms)
-    quorum.vote_response(VoteResponse(quorum.epoch, 2, None, True, True), now_ms)
-    quorum.vote_response(VoteResponse(quorum.epoch, 2, None, True, False), now_ms)
+    for is_pre_vote in (True, False):
+        for voter_id in (2, 3):
+            quorum.vote_response(VoteResponse(quorum.epoch, voter_id, None, True, is_pre_vote), now_ms)
     assert quorum.is_leader
     log_of(quorum).append(quorum.epoch)
     quorum.flushed(now_ms)
@@ -137,7 +144,7 @@ def test_no_vote_for_a_node_that_lost_its_disk() -> None:
 
 def test_who_hears_the_leader_does_not_encourage_others() -> None:
     quorum = node()
-    quorum.begin_epoch(BeginQuorumEpoch(2, 2), 10)
+    quorum.begin_epoch(BeginQuorumEpoch(2, 2, A.storage_id), 10)
     quorum.fetch_response(FetchResponse(2, 2, 0, 3), 20)
     assert not granted(quorum.vote_request(1, vote(2, C, LogEnd(9, 9), pre=True), 30))
     assert granted(quorum.vote_request(2, vote(2, C, LogEnd(9, 9), pre=True), 30 + 500))
@@ -203,18 +210,18 @@ def test_a_follower_of_another_opinion_is_told_where_they_agreed() -> None:
 
 def test_a_follower_truncates_by_epoch() -> None:
     quorum = node(B, epochs=(1, 1, 1, 2, 2, 2))
-    quorum.begin_epoch(BeginQuorumEpoch(4, 1), 0)
+    quorum.begin_epoch(BeginQuorumEpoch(4, 1, B.storage_id), 0)
     effects = quorum.fetch_response(FetchResponse(4, 1, diverging=LogEnd(2, 5)), 10)
     assert effects == [Truncate(5)]
     quorum = node(B, epochs=(1, 1, 1, 2, 2, 2))
-    quorum.begin_epoch(BeginQuorumEpoch(4, 1), 0)
+    quorum.begin_epoch(BeginQuorumEpoch(4, 1, B.storage_id), 0)
     effects = quorum.fetch_response(FetchResponse(4, 1, diverging=LogEnd(1, 9)), 10)
     assert effects == [Truncate(3)]
 
 
 def test_a_follower_commits_what_it_holds_of_what_the_leader_committed() -> None:
     quorum = node(B)
-    quorum.begin_epoch(BeginQuorumEpoch(2, 1), 0)
+    quorum.begin_epoch(BeginQuorumEpoch(2, 1, B.storage_id), 0)
     quorum.fetch_response(FetchResponse(2, 1, high_watermark=9, start_offset=3), 10)
     log_of(quorum).append(2)
     assert of_type(quorum.flushed(10), Committed) == [Committed(4)]
@@ -239,6 +246,144 @@ def test_a_higher_epoch_ends_a_leadership() -> None:
     quorum.vote_request(1, vote(7, B, LogEnd(0, 0)), 600)
     assert not quorum.is_leader
     assert quorum.epoch == 7
+
+
+# Strangers
+
+
+STRANGERS = [
+    vote(7, Voter(999, UUID(int=999)), LogEnd(2**31 - 1, 2**60)),
+    VoteRequest(7, Voter(999, UUID(int=999)), LogEnd(2**31 - 1, 2**60), False, None),
+    VoteRequest(7, B, LogEnd(2**31 - 1, 2**60), False, None),
+    VoteRequest(7, B, LogEnd(2**31 - 1, 2**60), False, UUID(int=99)),
+    vote(7, C_WIPED, LogEnd(2**31 - 1, 2**60)),
+    vote(2**31 - 1, B, LogEnd(2**31 - 1, 2**60)),
+    BeginQuorumEpoch(7, 999, A.storage_id),
+    BeginQuorumEpoch(7, 2, None),
+    BeginQuorumEpoch(7, 2, UUID(int=99)),
+    BeginQuorumEpoch(2**31 - 1, 2, A.storage_id),
+    EndQuorumEpoch(7, 2, {}),
+    EndQuorumEpoch(7, 2, {1: None}),
+    EndQuorumEpoch(2**31 - 1, 2, {1: A.storage_id}),
+    EndQuorumEpoch(2, 2, {1: UUID(int=99)}),
+    FetchRequest(7, C_WIPED, 3, 1),
+    FetchRequest(7, Voter(999, UUID(int=999)), 3, 1),
+    FetchRequest(2**31 - 1, B, 3, 1),
+]
+
+
+@pytest.mark.parametrize("message", STRANGERS, ids=repr)
+@pytest.mark.parametrize("role", ["leader", "follower", "unattached"])
+def test_a_stranger_changes_nothing(message: Message, role: str) -> None:
+    """Who is no voter, does not know what every voter knows, or comes from an epoch that cannot be."""
+    quorum = node()
+    if role == "leader":
+        lead(quorum)
+    elif role == "follower":
+        quorum.begin_epoch(BeginQuorumEpoch(2, 2, A.storage_id), 500)
+    before = (quorum.state, quorum.role, quorum.leader_id)
+    match message:
+        case VoteRequest():
+            effects = quorum.vote_request(1, message, 500)
+            assert not granted(effects)
+        case FetchRequest():
+            effects = quorum.fetch_request(1, message, 500)
+        case BeginQuorumEpoch():
+            effects = quorum.begin_epoch(message, 500)
+        case EndQuorumEpoch():
+            effects = quorum.end_epoch(message, 500)
+        case _:
+            raise AssertionError(message)
+    assert not of_type(effects, Persist)
+    assert (quorum.state, quorum.role, quorum.leader_id) == before
+
+
+def test_a_voter_that_was_away_through_many_elections_hears_of_them() -> None:
+    quorum = node()
+    assert granted(quorum.vote_request(1, vote(100_000, B, LogEnd(99_999, 3)), 0))
+    assert quorum.epoch == 100_000
+
+
+def test_a_voter_that_was_admitted_by_an_entry_that_we_lack_may_be_elected() -> None:
+    """It knows us by our disk; our log says only that the disk it had before is out."""
+    quorum = node(epochs=(1, 1, 1, 1))
+    quorum.appended(3, VotersChange(VOTERS.without(3)))
+    assert granted(quorum.vote_request(1, vote(2, C_WIPED, LogEnd(1, 5)), 0))
+
+
+# What is committed stays
+
+
+def follower_with_a_note(leader_says: FetchResponse) -> list[Effect]:
+    """Of a node that held six entries and knew five to be committed when it ran the last time."""
+    quorum = node(B, epochs=(1, 1, 1, 2, 2, 2))
+    quorum.noted(5)
+    quorum.begin_epoch(BeginQuorumEpoch(4, 1, B.storage_id), 0)
+    return quorum.fetch_response(leader_says, 10)
+
+
+def test_what_was_known_to_be_committed_is_not_truncated_whoever_leads() -> None:
+    effects = follower_with_a_note(FetchResponse(4, 1, diverging=LogEnd(2, 4)))
+    assert effects == [StandStill(1, 4, 5)]
+    effects = follower_with_a_note(FetchResponse(4, 1, diverging=LogEnd(2, 5)))
+    assert effects == [Truncate(5)]
+
+
+def test_a_snapshot_without_what_was_known_to_be_committed_is_not_taken() -> None:
+    effects = follower_with_a_note(FetchResponse(4, 1, snapshot=LogEnd(3, 4)))
+    assert effects == [StandStill(1, 4, 5)]
+    effects = follower_with_a_note(FetchResponse(4, 1, snapshot=LogEnd(3, 5)))
+    assert effects == [LoadSnapshot(1, LogEnd(3, 5))]
+
+
+def test_who_stands_still_asks_again() -> None:
+    quorum = node(B, epochs=(1, 1, 1, 2, 2, 2))
+    quorum.noted(5)
+    quorum.begin_epoch(BeginQuorumEpoch(4, 1, B.storage_id), 0)
+    quorum.fetch_response(FetchResponse(4, 1, diverging=LogEnd(0, 0)), 10)
+    assert quorum.next_deadline_ms == 10 + LIMITS.election_ms_min
+
+
+# Snapshots
+
+
+def leader_that_began_with_a_snapshot(epoch: int, *entries: int) -> Quorum:
+    """Its log begins at 100 with the entries of these epochs; before them it has a snapshot of this epoch."""
+    log = Log([])
+    log.log_start_offset = log.log_end_offset = log.flushed_end_offset = 100
+    for each in entries:
+        log.append(each)
+    state = ElectionState(max(entries))
+    quorum = Quorum(A, VoterSet.of_ids([1, 2, 3]), state, log, LIMITS, jitter=lambda low, _: low)
+    quorum.restored(LogEnd(epoch, 100), VOTERS)
+    quorum.start(0)
+    lead(quorum)
+    return quorum
+
+
+def answer_to(quorum: Quorum, offset: int, last_epoch: int) -> FetchResponse | None:
+    answers = of_type(quorum.fetch_request(1, FetchRequest(quorum.epoch, B, offset, last_epoch), 510), Answer)
+    answer = answers[0] if answers else None
+    assert answer is None or (isinstance(answer, Answer) and isinstance(answer.response, FetchResponse))
+    return answer.response if isinstance(answer, Answer) else None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("offset", "last_epoch"), [(99, 4), (120, 3), (100, 3), (100, 2)])
+def test_who_ends_before_the_log_or_before_its_first_epoch_gets_the_snapshot(
+    offset: int, last_epoch: int
+) -> None:
+    """The last two ended where our log begins, and not as it began."""
+    response = answer_to(leader_that_began_with_a_snapshot(4, 5, 5), offset, last_epoch)
+    assert response is not None
+    assert response.snapshot == LogEnd(4, 100)
+
+
+@pytest.mark.parametrize(("offset", "last_epoch"), [(100, 4), (101, 5), (102, 5)])
+def test_who_has_the_snapshot_goes_on_with_the_log(offset: int, last_epoch: int) -> None:
+    """Also if the first entry after it is of another epoch than its last."""
+    response = answer_to(leader_that_began_with_a_snapshot(4, 5, 5), offset, last_epoch)
+    assert response is not None
+    assert (response.snapshot, response.diverging, response.start_offset) == (None, None, offset)
 
 
 # The first voters

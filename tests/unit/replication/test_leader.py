@@ -67,13 +67,26 @@ def test_below_the_minimum_nothing_is_committed() -> None:
     partition = leader(log, (1,), minimum=2)
     log.append(10)
     assert not partition.advance()
-    assert not partition.takes_acks_all([1, 2, 3])
+    assert not partition.takes_acks_all([1, 2, 3], 0)
 
 
 def test_dead_members_do_not_make_a_minimum() -> None:
     partition = leader(Log(), minimum=2)
-    assert partition.takes_acks_all([1, 3])
-    assert not partition.takes_acks_all([1])
+    assert partition.takes_acks_all([1, 3], 0)
+    assert not partition.takes_acks_all([1], 0)
+
+
+def test_a_member_that_lives_and_does_not_fetch_does_not_make_a_minimum() -> None:
+    """The minimum keeps it in the set; who wrote would wait for it in vain."""
+    log = Log()
+    partition = leader(log, (1, 2))
+    assert partition.takes_acks_all([1, 2], LAG_MS_MAX), "it has its time to begin"
+    assert not partition.takes_acks_all([1, 2], LAG_MS_MAX + 1)
+    partition.fetched(2, 20, 0, 5_000)
+    log.append(1_000)
+    partition.fetched(2, 20, 1, 5_000 + LAG_MS_MAX)
+    assert partition.takes_acks_all([1, 2], 5_000 + 2 * LAG_MS_MAX), "it is far behind, and comes nearer"
+    assert not partition.takes_acks_all([1, 2], 5_001 + 2 * LAG_MS_MAX)
 
 
 def test_a_follower_joins_when_it_has_all_that_is_committed_and_the_start_of_the_epoch() -> None:

@@ -25,10 +25,13 @@ from penstock.broker.reply import EncodedBody
 from penstock.broker.wakeup import Wakeup
 from penstock.storage import StorageError
 from penstock.types import ApiError, ErrorCode
+from penstock.wire.batch import iterate_headers
 from penstock.wire.fetch import PartitionAnswer, write_response
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kio.schema.fetch.v12.request import FetchPartition, FetchRequest
 
     from penstock.broker.context import RequestContext
@@ -158,7 +161,7 @@ class _Fetch:
             return PartitionAnswer(asked.partition, ErrorCode.kafka_storage_error)
         aborted = None
         if self.is_committed_only:
-            aborted = _aborted(partition, asked.fetch_offset, end_offset) if len(records) else ()
+            aborted = _aborted(partition, asked.fetch_offset, records) if len(records) else ()
         return PartitionAnswer(
             asked.partition, 0, high_watermark, stable, log_start, records=records, aborted=aborted
         )
@@ -195,7 +198,13 @@ class _Fetch:
             self._wakeup.wake()
 
 
-def _aborted(partition: Partition, offset: int, end_offset: int) -> list[tuple[int, int]]:
-    """Up to the last stable offset rather than the last record read: too many do no harm."""
-    found = partition.log.producers.transactions.aborted_between(offset, end_offset)
+def _aborted(partition: Partition, offset: int, records: Buffer) -> Sequence[tuple[int, int]]:
+    """Those that have to do with what was read, and no more: there may be very many."""
+    transactions = partition.log.producers.transactions
+    if not transactions.has_aborted(offset):
+        return ()
+    end_offset = offset
+    for _, header in iterate_headers(memoryview(records)):
+        end_offset = header.next_offset
+    found = transactions.aborted_between(offset, end_offset)
     return [(each.producer_id, each.first_offset) for each in found]

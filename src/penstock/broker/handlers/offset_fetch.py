@@ -2,7 +2,8 @@
 
 A partition without one is answered with offset -1 and no error. From version 2 on the topics may be null,
 which asks for all; from 8 on several groups can be asked for at once. With `require_stable` (from 7 on) an
-offset that an open transaction is about to replace is answered with UNSTABLE_OFFSET_COMMIT: ask again.
+offset that an open transaction is about to replace is answered with UNSTABLE_OFFSET_COMMIT: ask again. Then,
+too, the coordinator answers only if nobody can have taken its place, which it may have to find out first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from penstock.types import ApiError, ErrorCode, TopicPartition
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Coroutine, Iterable, Sequence
 
     from kio.schema.offset_fetch.v8.request import OffsetFetchRequest
 
@@ -26,34 +27,60 @@ NO_OFFSET: Final = -1
 
 
 @api(9, 1, 8)
-def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Body:
+def offset_fetch(request: OffsetFetchRequest, context: RequestContext) -> Body | Coroutine[None, None, Body]:
     if context.api_version < BATCH_VERSION:
+        asked = [context.raw]
         is_stable_only = getattr(context.raw, "require_stable", False)
-        return _group(context.raw.group_id, context.raw.topics, context, is_stable_only)
-    return {
-        "groups": [
-            {
-                "group_id": group.group_id,
-                **_group(group.group_id, group.topics, context, request.require_stable),
-            }
-            for group in request.groups
-        ]
-    }
+    else:
+        asked, is_stable_only = list(request.groups), request.require_stable
+    if is_stable_only:
+        groups = context.broker.groups
+        unproven = [group.group_id for group in asked if not groups.is_proven(group.group_id)]
+        if unproven:
+            return _when_proven(asked, unproven, context)
+    return _response([_group(group, context, is_stable_only) for group in asked], context)
 
 
-def _group(
-    group_id: str, topics: Iterable[Any] | None, context: RequestContext, is_stable_only: bool
-) -> Body:
+async def _when_proven(asked: Sequence[Any], unproven: Sequence[str], context: RequestContext) -> Body:
+    """Who asks for stable offsets decides by them: a coordinator that was replaced must not answer."""
+    errors: dict[str, ApiError] = {}
+    for group_id in unproven:
+        try:
+            await context.broker.groups.prove(group_id)
+        except ApiError as error:
+            errors[group_id] = error
+    answers = [
+        _refused(group, errors[group.group_id])
+        if group.group_id in errors
+        else _group(group, context, is_stable_only=True)
+        for group in asked
+    ]
+    return _response(answers, context)
+
+
+def _response(answers: list[Body], context: RequestContext) -> Body:
+    if context.api_version >= BATCH_VERSION:
+        return {"groups": answers}
+    (answer,) = answers
+    return {name: value for name, value in answer.items() if name != "group_id"}
+
+
+def _group(asked: Any, context: RequestContext, is_stable_only: bool) -> Body:
     try:
-        group = context.broker.groups.maybe_group(group_id)
+        group = context.broker.groups.maybe_group(asked.group_id)
     except ApiError as error:
-        return {"error_code": error.code, "topics": _answers(topics or (), None, error.code, False)}
+        return _refused(asked, error)
     offsets = None if group is None else group.offsets
-    if topics is None:
+    if asked.topics is None:
         answers = [] if offsets is None else _all(offsets, is_stable_only)
     else:
-        answers = _answers(topics, offsets, ErrorCode.none, is_stable_only)
-    return {"error_code": ErrorCode.none, "topics": answers}
+        answers = _answers(asked.topics, offsets, ErrorCode.none, is_stable_only)
+    return {"group_id": asked.group_id, "error_code": ErrorCode.none, "topics": answers}
+
+
+def _refused(asked: Any, error: ApiError) -> Body:
+    topics = _answers(asked.topics or (), None, error.code, False)
+    return {"group_id": asked.group_id, "error_code": error.code, "topics": topics}
 
 
 def _answers(

@@ -53,13 +53,15 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
         for index, records in topic.partitions:
             try:
                 _check_request(request, topic.name)
-                partition = _leading(topic.name, index, request.acks, records, context)
+                partition = _leading(topic.name, index, request.acks, context)
                 batch = _checked(partition, records, context)
                 if batch.begins_transaction:
                     work.hold(partition, answers, batch, request.transactional_id, context)
                     continue
                 appended = _append(partition, batch, context)
             except ApiError as error:
+                if records is not None and len(records) >= HEADER_SIZE:
+                    _remember(topic.name, index, read_header(records), error, context)
                 answers.append(work.refusal(index, error))
             else:
                 answers.append(PartitionAnswer(index, 0))
@@ -69,24 +71,21 @@ def produce(request: ProduceRequest, context: RequestContext) -> Deferred[Encode
     return work.answer
 
 
-def _leading(
-    topic: str, index: int, acks: int, records: memoryview | None, context: RequestContext
-) -> Partition:
-    """The partition, if it takes writes; else what it did not take is remembered."""
-    partitions = context.broker.partitions
-    try:
-        partition = partitions.require(topic, index)
-        if not partition.is_leader:
-            raise ApiError(ErrorCode.not_leader_or_follower)
-        if acks == ACKS_ALL and not partition.has_enough_replicas:
-            raise ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
-    except ApiError as error:
-        if records is not None and len(records) >= HEADER_SIZE:
-            header = read_header(records)
-            if header.is_idempotent:
-                partitions.refused.refused((topic, index), header, error.code, context.broker.now_ms())
-        raise
+def _leading(topic: str, index: int, acks: int, context: RequestContext) -> Partition:
+    """The partition, if it takes writes."""
+    partition = context.broker.partitions.require(topic, index)
+    if not partition.is_leader:
+        raise ApiError(ErrorCode.not_leader_or_follower)
+    if acks == ACKS_ALL and not partition.has_enough_replicas:
+        raise ApiError(ErrorCode.not_enough_replicas, not_enough(partition))
     return partition
+
+
+def _remember(topic: str, index: int, header: BatchHeader, error: ApiError, context: RequestContext) -> None:
+    """For the batches behind this one; who is behind another himself is remembered with that one."""
+    if not isinstance(error, BehindRefusedError):
+        broker = context.broker
+        broker.partitions.refused.refused((topic, index), header, error.code, broker.monotonic_ms())
 
 
 def not_enough(partition: Partition) -> str:
@@ -104,6 +103,10 @@ class RefusedRecordsError(ApiError):
         self.places = places
 
 
+class BehindRefusedError(ApiError):
+    """A batch before this one was refused, and has not come again."""
+
+
 class _Produce:
     """One request on its way: the answers so far, and how many partitions have not committed yet."""
 
@@ -115,6 +118,7 @@ class _Produce:
         self._acks = acks
         self._undone = 1  # the appending itself, then one for each partition that has to commit
         self._waiting_for_others: list[WhenDone] = []
+        self._expires_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def refusal(self, index: int, error: ApiError) -> PartitionAnswer:
@@ -141,6 +145,7 @@ class _Produce:
                     raise ApiError(_AS_PRODUCE_ERROR.get(error.code, error.code), error.message)
                 appended = _append(partition, batch, context)
             except ApiError as refused:
+                _remember(partition.topic, partition.index, batch.header, refused, context)
                 answers[place] = self.refusal(partition.index, refused)
             else:
                 self.wait_for(partition, answers, place, *appended)
@@ -178,18 +183,26 @@ class _Produce:
         partition.when_committed(end_offset, done)
         if is_open and len(partition.image.replicas) > 1:
             self._waiting_for_others.append(done)
+            self._set_timer()
 
     def expire_after(self, timeout_ms: int) -> None:
         """The client waits no longer than this for other brokers; for our own disk it always waits.
 
         What is appended stays, and may be committed later.
         """
-        if self._waiting_for_others and self._undone:
-            self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._expire)
+        self._expires_at = asyncio.get_running_loop().time() + max(timeout_ms, 0) / 1000
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Once it is known until when, and as soon as there is something: a held batch comes later."""
+        if self._timer is None and self._expires_at is not None and self._waiting_for_others:
+            self._timer = asyncio.get_running_loop().call_at(self._expires_at, self._expire)
 
     def _expire(self) -> None:
+        self._timer = None
+        waiting, self._waiting_for_others = self._waiting_for_others, []
         error = ApiError(ErrorCode.request_timed_out, "not all in-sync replicas have it yet")
-        for done in self._waiting_for_others:
+        for done in waiting:
             done(error)
 
     def one_is_done(self) -> None:
@@ -258,7 +271,8 @@ def _append(partition: Partition, batch: _Checked, context: RequestContext) -> t
     """(base offset, end offset, append time or -1) of the batch, appended now or when it first came."""
     header = batch.header
     if header.is_idempotent:
-        if context.broker.partitions.refused:
+        refused = context.broker.partitions.refused
+        if refused and not refused.is_empty(context.broker.monotonic_ms()):
             _check_not_behind(partition, header, context)
         duplicate = partition.log.producers.check(header)
         if duplicate is not None:
@@ -273,9 +287,9 @@ def _check_not_behind(partition: Partition, header: BatchHeader, context: Reques
     refused = context.broker.partitions.refused
     place = partition.topic, partition.index
     next_sequence = partition.log.producers.next_sequence(header.producer_id, header.producer_epoch)
-    code = refused.blocking(place, header, next_sequence, context.broker.now_ms())
+    code = refused.blocking(place, header, next_sequence, context.broker.monotonic_ms())
     if code is not None:
-        raise ApiError(code, "a batch before this one was refused, and has not come again")
+        raise BehindRefusedError(code, "a batch before this one was refused, and has not come again")
     refused.accepted(place, header)
 
 

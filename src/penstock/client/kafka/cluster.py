@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REQUEST_S_MAX: Final = 5.0
+SILENCE_MS_MAX: Final = 5_000
+"""Of a broker. librdkafka asks the one again that it asked last, until it has waited for it for so long."""
 CONNECT_S_MAX: Final = 1.0
 RETRY_PAUSE_S: Final = 0.1
 UNKNOWN_TOPIC_S: Final = 3.0
@@ -132,7 +134,7 @@ class Cluster:
 
     def admin(self) -> AdminClient:
         if self._admin is None:
-            self._admin = self.client(AdminClient)
+            self._admin = self.client(AdminClient, socket_timeout_ms=SILENCE_MS_MAX)
         return self._admin
 
 

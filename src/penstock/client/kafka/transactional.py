@@ -126,7 +126,7 @@ class Transactional:
         moved = positions(offsets)
         if moved:
             self._coordinate(lambda: [self._ask(add_offsets(self.name, self._owner, self.name))], deadline)
-            self._coordinate(lambda: self._commit_offsets(moved), deadline)
+            self._ask_once(lambda: self._commit_offsets(moved))
         self._is_undecided = True
         self._stage = Stage.COMMITTING
         self._end(deadline)
@@ -249,13 +249,21 @@ class Transactional:
     def _ask(self, request: Request[T]) -> T:
         return self.brokers.ask_coordinator(self.name, TRANSACTION, request)
 
+    def _ask_once(self, ask: Callable[[], Iterable[int]]) -> None:
+        """For what was decided on by what the group's coordinator had said.
+
+        One that refuses now, or does not answer, may have been replaced before it said that: `insist` reads
+        again, from its successor.
+        """
+        for code in ask():
+            self.brokers.refuted(code)
+            check(code)
+
     def _coordinate(self, ask: Callable[[], Iterable[int]], deadline: float) -> None:
         """Asks until all of the codes are 0, or one of them does not pass."""
         while True:
             try:
-                for code in ask():
-                    self.brokers.refuted(code)
-                    check(code)
+                self._ask_once(ask)
             except KafkaException as error:
                 code = error_code(error)
                 if verdict(code) is not Verdict.AGAIN or time.monotonic() >= deadline:

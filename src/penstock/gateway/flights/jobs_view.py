@@ -60,6 +60,8 @@ class JobsView:
         try:
             job = parse_job(key)
             told = Job.from_json(value) if value is not None else None
+            if told is not None and told.job != job:
+                raise RecordError("the state of another job")
         except RecordError:
             self.refused += 1
             return None

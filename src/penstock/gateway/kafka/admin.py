@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from penstock.client.errors import PenstockError
+from penstock.client.kafka.cluster import SILENCE_MS_MAX
 from penstock.client.kafka.group_offsets import look_at_offsets
 from penstock.client.kafka.listed_offsets import list_offsets
 from penstock.gateway.kafka.errors import InvalidRequestError, KafkaClientError, KafkaUnavailableError
@@ -99,7 +100,7 @@ class KafkaAdmin:
         self._client: AdminClient | None = None
 
     def start(self) -> None:
-        self._client = AdminClient(self._config)
+        self._client = AdminClient({**self._config, "socket.timeout.ms": SILENCE_MS_MAX})
 
     def close(self) -> None:
         self._client = None

@@ -7,11 +7,12 @@ import os
 import re
 import signal as signals
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from penstock import signalling
 from penstock.gateway.errors import ApiFailure
+from penstock.signalling import WrongProcessError
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.admin import KafkaAdmin
@@ -88,15 +89,15 @@ def name_of(wanted: int | str) -> str:
 
 
 def send_signal(process: Process, signal: str) -> None:
-    command = Path(f"/proc/{process.pid}/cmdline")
-    if command.exists() and process.command not in command.read_bytes():
-        raise ApiFailure(409, f"process {process.pid} is not {process.name}: what is known of it is old")
     number = signals.Signals[f"SIG{signal}"]
-    if process.pid == os.getpid():
-        asyncio.get_running_loop().call_later(LAST_WORDS_S, os.kill, process.pid, number)
-        return
     try:
-        os.kill(process.pid, number)
+        if process.pid == os.getpid():
+            asyncio.get_running_loop().call_later(LAST_WORDS_S, os.kill, process.pid, number)
+        else:
+            signalling.send_signal(process.pid, number, process.command)
+    except WrongProcessError as error:
+        message = f"process {process.pid} is not {process.name}: what is known of it is old"
+        raise ApiFailure(409, message) from error
     except ProcessLookupError as error:
         raise ApiFailure(409, f"{process.name} has just ended") from error
     except PermissionError as error:

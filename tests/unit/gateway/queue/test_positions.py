@@ -23,6 +23,7 @@ from penstock.gateway.queue.positions import (
     Positions,
     Verdict,
 )
+from tests.support.examples import HISTORIES
 
 TOPIC = "topic-id"
 CONSUMERS = (1, 2)
@@ -182,7 +183,7 @@ class Gateways(RuleBasedStateMachine):
 
 
 TestGateways = Gateways.TestCase
-TestGateways.settings = settings(max_examples=150, stateful_step_count=60)
+TestGateways.settings = settings(max_examples=HISTORIES, stateful_step_count=60)
 
 
 def claim(
