@@ -16,9 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # How many processes share the tests: most of them wait for something.
 PROCESSES ?= 4
 PYTEST = $(BIN)/pytest -n $(PROCESSES) --no-loadscope-reorder
-# The rings whose tests are short and need nothing but Python: they come first.
-QUICK_RINGS := tests/unit tests/scripts
-SLOW_RINGS := tests/sim tests/compat tests/pipelines tests/browser tests/e2e
+# The rings whose tests need nothing but Python: they come first, see tests/conftest.py.
+QUICK_RINGS := tests/sim tests/unit tests/scripts
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -46,17 +45,15 @@ lint: install ## Style, types and architecture rules.
 
 check: install ## Lint, types, and the tests that need nothing but Python: under two minutes.
 	$(MAKE) lint
-	PENSTOCK_SIM_SECONDS=20 $(PYTEST) $(QUICK_RINGS) tests/sim
+	PENSTOCK_SIM_SECONDS=20 $(PYTEST) $(QUICK_RINGS)
 
 ifdef T
-test: install $(if $(filter-out $(QUICK_RINGS:=/%) tests/sim/%,$(T)),console tools) ## All tests, or those in T=tests/…
+test: install $(if $(filter-out $(QUICK_RINGS:=/%),$(T)),console tools) ## All tests, or those in T=tests/…
 	$(BIN)/pytest $(T)
 else
-test: export PENSTOCK_TEST_RUN := $(shell date +%s)
 test: install
 	$(MAKE) --jobs=4 lint console-test tools collected
-	$(PYTEST) $(QUICK_RINGS)
-	$(PYTEST) $(SLOW_RINGS)
+	$(PYTEST) tests
 endif
 
 # A test file that cannot be imported is told first; and each file is compiled once, not by every process.
@@ -85,8 +82,9 @@ bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 soak: install console archive ## The long form of the fault tests and simulations.
 	scripts/ensure-kcat
 	PENSTOCK_CRASHES=500 PENSTOCK_FAULT_SECONDS=600 PENSTOCK_LOAD_SECONDS=600 PENSTOCK_QUEUE_SECONDS=60 \
-	  PENSTOCK_CONSUMED_KILLS=200 PENSTOCK_PUBSUB_KILLS=300 $(BIN)/pytest --timeout 0 tests/e2e
+	  PENSTOCK_CONSUMED_KILLS=200 PENSTOCK_PUBSUB_KILLS=300 PENSTOCK_SCHEMA_EXAMPLES=100 $(BIN)/pytest --timeout 0 tests/e2e
 	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest -n 2 --timeout 0 tests/sim -k "not mutations"
+	PENSTOCK_EXAMPLES=2000 $(BIN)/pytest -n 2 --timeout 0 tests/unit -m hypothesis
 	PENSTOCK_STREAM_KILLS=50 PENSTOCK_HEATMAP_KILLS=20 PENSTOCK_SINK_KILLS=100 PENSTOCK_FLIGHTS_ROWS=10000000 \
 	  PENSTOCK_FLIGHTS_KILLS=100 \
 	  $(BIN)/pytest --timeout 0 tests/pipelines

@@ -15,10 +15,13 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.support import costs, parts
 from tests.support.broker import BrokerProcess
+from tests.support.examples import EXAMPLES
 from tests.support.java import ARCHIVE_OPTIONS, QUICK_START
 
 # A busy machine is not a failure: how long an example takes is for benchmarks.
-settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "penstock", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("penstock")
 
 # A shell that runs us in the background has us ignore SIGINT, and so would children that a test interrupts.
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
     from tests.support.postgres import PostgresProcess
 
 
-LONG_RINGS = ("browser", "e2e", "compat", "sim")
+QUICK_RINGS = ("sim", "unit", "scripts")
+LONG_RINGS = ("browser", "e2e", "compat")
 FOLDERS = ("tests/browser", "tests/pipelines/shared_session")
 """Whose files share something that is expensive to start: a browser, a Spark session."""
 
@@ -47,6 +51,10 @@ FOLDERS = ("tests/browser", "tests/pipelines/shared_session")
 def together(nodeid: str) -> str:
     """What runs in one process, without anything in between: a file, or a folder."""
     return next((folder for folder in FOLDERS if nodeid.startswith(folder)), nodeid.partition("::")[0])
+
+
+def ring_of(nodeid: str) -> str:
+    return nodeid.split("/")[1]
 
 
 class Scheduling(LoadFileScheduling):
@@ -59,7 +67,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    config.stash[LEFT_OUT] = parts.left_out(items)
+    if not config.option.collectonly:  # `make test` lists all tests while the programs are being installed
+        config.stash[LEFT_OUT] = parts.left_out(items)
     if "PENSTOCK_SHUFFLE" in os.environ:
         shuffle(items, int(os.environ["PENSTOCK_SHUFFLE"]))
     else:
@@ -81,22 +90,25 @@ def shuffle(items: list[pytest.Item], seed: int) -> None:
 
 
 def arrange(items: list[pytest.Item]) -> None:
-    """Spread the files that start Spark among the others with long tests, and leave short ones for the end.
+    """First what needs nothing but Python, then the rest, with the files that start Spark spread in it.
 
     Spark wants all cores and the others mostly wait: side by side they fill the machine, where Spark beside
-    Spark starves and waiting beside waiting idles. Short files at the end keep all processes busy up to it.
+    Spark starves and waiting beside waiting idles. Simulations are the longest of the quick files: begun
+    first, they leave short ones that keep all processes busy up to the end of `make check`.
     """
     lanes: dict[str, dict[str, None]] = {}
     for item in items:
-        ring = item.nodeid.split("/")[1]
+        ring = ring_of(item.nodeid)
         lane = "long" if ring in LONG_RINGS else ring
         if item.get_closest_marker("spark"):
             lane = "spark"
         lanes.setdefault(lane, {})[together(item.nodeid)] = None
     order: dict[str, float] = {}
     for lane, files in lanes.items():
-        is_spread = lane in ("spark", "long", "pipelines")
-        order |= {file: place / len(files) if is_spread else 1 for place, file in enumerate(files)}
+        if lane in QUICK_RINGS:
+            order |= dict.fromkeys(files, QUICK_RINGS.index(lane) - len(QUICK_RINGS))
+        else:
+            order |= {file: place / len(files) for place, file in enumerate(files)}
     items.sort(key=lambda item: order[together(item.nodeid)])
 
 
@@ -118,7 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and "PYTEST_XDIST_WORKER" not in os.environ:
-        session.config.pluginmanager.register(FirstFailures(terminal))
+        session.config.pluginmanager.register(FirstFailures(terminal, session))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -148,20 +160,32 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 class FirstFailures:
-    """Failures on the terminal when they happen, and not when everything else has ended, too."""
+    """Failures on the terminal when they happen, and not when everything else has ended, too.
 
-    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+    After one among the quick rings the others are not begun.
+    """
+
+    def __init__(self, terminal: pytest.TerminalReporter, session: pytest.Session) -> None:
         self._terminal = terminal
+        self._runner: Any = terminal.config.pluginmanager.get_plugin("dsession") or session
+        self._is_ordered = "PENSTOCK_SHUFFLE" not in os.environ
+        self._has_failed = False
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        if self._has_failed and ring_of(nodeid) not in QUICK_RINGS:
+            self._runner.shouldstop = "a quick test has failed"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
+            self._has_failed |= self._is_ordered and ring_of(report.nodeid) in QUICK_RINGS
             self._terminal.write_line("")
             self._terminal.section(f"{report.nodeid} ({report.when})", red=True)
             self._terminal.write_line(report.longreprtext)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    files = costs.write(costs.merged(config.stash[PARTS]), time.monotonic() - BEGAN)
+    files = costs.merged(config.stash[PARTS])
+    costs.write(files, time.monotonic() - BEGAN)
     terminalreporter.section("what took longest, and what it waited for")
     costs.say(files, terminalreporter.write_line)
     for line in parts.lines(config.stash[LEFT_OUT]):

@@ -29,7 +29,7 @@ Place = tuple[int, int]
 
 DEADLINE_SECONDS = 30.0
 POLL_SECONDS = 0.1
-SESSION_MS, HEARTBEAT_MS = 10_000, 300
+SESSION_MS, HEARTBEAT_MS = 40_000, 300
 COMMIT_REFUSED = {
     confluent_kafka.KafkaError.ILLEGAL_GENERATION,
     confluent_kafka.KafkaError.REBALANCE_IN_PROGRESS,

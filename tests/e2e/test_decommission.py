@@ -159,22 +159,7 @@ def test_nodes_without_a_supervisor(tmp_path: Path) -> None:
         wait_until(lambda: broker_ids(cluster.status()) == [1, 2, 3, 5], "a broker with a new folder")
 
 
-def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
-    with Cluster(tmp_path, brokers=3) as cluster:
-        create_replicated(cluster.bootstrap, "orders", 1, REPLICAS)
-        cluster.wait_in_sync("orders", {1, 2, 3})
-        wait_until(lambda: cluster.partition("orders")["high_watermark"] == 0, "a leader at work")
-        before = cluster.status()
-        at = ("--bootstrap", cluster.bootstrap)
-        assert penstock("cluster", "decommission", "3", *at).complaint == (
-            "Broker 3 cannot be decommissioned: orders-0 has 3 replica(s),"
-            " and only 2 other broker(s) are alive"
-        )
-        assert penstock("cluster", "decommission", "9", *at).complaint == "No broker 9 is registered"
-        assert cluster.status() == before
-
-
-def test_begin_only_and_json(tmp_path: Path) -> None:
+def test_begin_only_and_json_and_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=4) as cluster:
         create_replicated(cluster.bootstrap, "orders", PARTITIONS, REPLICAS)
         wait_in_sync(cluster)
@@ -187,6 +172,15 @@ def test_begin_only_and_json(tmp_path: Path) -> None:
         assert told.pop("replicas") <= held
         assert told == {"broker": 4, "replicas_left": 0, "unregistered": True}
         assert broker_ids(cluster.status()) == [1, 2, 3]
+        assert cluster.brokers.pop(4).wait() == 0
+        cluster.wait_healed(["orders"])
+        before = cluster.status()
+        assert penstock("cluster", "decommission", "3", *at).complaint == (
+            "Broker 3 cannot be decommissioned: orders-0 has 3 replica(s),"
+            " and only 2 other broker(s) are alive"
+        )
+        assert penstock("cluster", "decommission", "9", *at).complaint == "No broker 9 is registered"
+        assert cluster.status() == before
 
 
 def test_the_only_broker_stays(broker: BrokerProcess) -> None:

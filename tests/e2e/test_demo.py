@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
+import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from penstock.demo.plan import PENSTOCK as PART
 from tests.support.commands import penstock
 from tests.support.demo import PENSTOCK, DemoProcess
-from tests.support.managed_process import SOURCE
+from tests.support.managed_process import environment_with
 from tests.support.ports import free_port, free_ports
 
 pytestmark = pytest.mark.spark
@@ -34,7 +35,7 @@ def address(demo: DemoProcess) -> str:
 @pytest.mark.timeout(600)
 def test_cars_light_up_the_map_while_a_leader_is_killed_and_every_position_is_counted(tmp_path: Path) -> None:
     ports = own_ports()
-    with DemoProcess(tmp_path, PENSTOCK, "--seconds", "8", "--cars", "300", *ports) as demo:
+    with DemoProcess(tmp_path, PENSTOCK, "--seconds", "8", "--cars", "60", *ports) as demo:
         url = address(demo)
         assert url.endswith(ports[-1])
         with urllib.request.urlopen(f"{url}/v1/cluster", timeout=10) as answer:
@@ -51,19 +52,22 @@ def test_cars_light_up_the_map_while_a_leader_is_killed_and_every_position_is_co
         assert re.search(r"flights: 20,000 itineraries in .* q1 \d.* q4 \d.*average fare", demo.output)
 
 
-def test_without_spark_the_map_stays_dark_and_says_why(tmp_path: Path) -> None:
-    """As after `pip install penstock`."""
+@pytest.mark.parametrize("command", [("traffic", "heatmap"), ("flights", "serve")])
+def test_without_spark_its_parts_say_why_they_cannot_run(tmp_path: Path, command: tuple[str, str]) -> None:
+    """As after `pip install penstock`. What the demo makes of it is in test_demo_parts.py."""
     absent = tmp_path / "absent" / "pyspark"
     absent.mkdir(parents=True)
     (absent / "__init__.py").write_text("raise ImportError('there is no pyspark here')\n")
-    environment = {"PYTHONPATH": f"{absent.parent}{os.pathsep}{SOURCE}"}
-    with DemoProcess(tmp_path, PENSTOCK, "--seconds", "1", *own_ports(), environment=environment) as demo:
-        assert demo.wait() == 1
-        assert address(demo)
-        demo.wait_for("the map stays dark; the cluster, the cars and the console go on")
-        demo.wait_for("cars are on the road")
-        assert "the heat map could not run: needs pip install 'penstock[spark]'" in demo.errors
-        assert demo.errors.count("\n") == 1
+    ended = subprocess.run(
+        [*PART, *command],
+        cwd=tmp_path,
+        env=environment_with(absent.parent),
+        capture_output=True,
+        timeout=60,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == "penstock: needs pip install 'penstock[spark]' (there is no pyspark here)\n"
 
 
 def test_a_port_that_is_wanted_and_taken(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ENDLESS = "^/v1/((cluster|topics/[^/]+)/events|traffic/heatmap/stream)$"
 """Streams that go on until somebody leaves; they have tests of their own."""
-EXAMPLES = int(os.environ.get("PENSTOCK_SCHEMA_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("PENSTOCK_SCHEMA_EXAMPLES", "8"))
 """Of each operation, right ones and wrong ones."""
 OPERATIONS_MIN = 30
 NAMES = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")

@@ -269,12 +269,14 @@ def test_partitions_that_come_later_are_read_from_their_beginning(
 def test_a_small_topic_does_not_wait_for_a_big_one(shared_broker: BrokerProcess, topic: str) -> None:
     big, small = f"{topic}-big", f"{topic}-small"
     with publisher(shared_broker) as putting, subscriber(shared_broker, "s-fair", big, small) as getting:
-        putting.put_many(big, [big] * 3_000)
+        for _ in range(10):  # each is more than half of what one fetch brings
+            putting.put_many(big, ["x" * 1_000] * 700)
         putting.put(small, small)
         found = []
-        while small not in found and len(found) < 3_001:
+        while small not in found and len(found) < 7_001:
             found += [message.topic for message in getting.get_many(100, timeout=WAIT_S)]
-        assert len(found) < 2_500
+        # Some 2,500 are on their way at most, and more come while a busy machine fetches.
+        assert len(found) < 6_000
 
 
 def test_messages_that_were_removed_are_reported_once(shared_broker: BrokerProcess, topic: str) -> None:

@@ -38,7 +38,7 @@ MINIMUM = 3
 TOPICS = {
     f"quadrant-{place}": list(range(place * REPLICAS + 1, (place + 1) * REPLICAS + 1)) for place in range(4)
 }
-INTERVAL_S = 0.3
+INTERVAL_S = 0.6
 """Each message is fetched by four followers and five clients: the rate is most of what these tests cost."""
 FAILOVER_S_MAX = 3.0
 PATIENT_S_MAX = 60.0
@@ -219,7 +219,7 @@ def clients_of(
         check_topic(cluster, topic, start, [client for client in clients if client.topic == topic])
 
 
-def go_on(clients: Sequence[Client], count: int = 3) -> None:
+def go_on(clients: Sequence[Client], count: int = 2) -> None:
     """Each has that many more of its messages acknowledged, and reads them."""
     acknowledged = {client.name: len(client.acknowledged) + count for client in clients}
     found = {client.name: len(client.found) + count for client in clients}
@@ -369,7 +369,7 @@ def test_normal_operation(cluster: Cluster) -> None:
     """Twenty clients, no failure: the cluster log stays silent, and each topic with its leader."""
     before, newest = leaders(cluster), cluster.last_event()
     with clients_of(cluster, "normal") as clients:
-        go_on(clients, 10)
+        go_on(clients, 5)
     assert disturbances(cluster, newest) == []
     assert leaders(cluster) == before
     for topic in TOPICS:
@@ -388,7 +388,7 @@ def test_single_client_failure(cluster: Cluster, tmp_path: Path) -> None:
     try:
         with clients_of(cluster, "survivor", topics=others, per_topic=1) as clients:
             wait_until(
-                lambda: promised.exists() and promised.read_text().count("\n") > 20,
+                lambda: promised.exists() and promised.read_text().count("\n") > 10,
                 "the client writes",
                 timeout_s=PATIENT_S_MAX,
             )
@@ -463,7 +463,7 @@ def test_single_follower_failure(cluster: Cluster) -> None:
         follower = next(cluster.brokers[each] for each in TOPICS[hit] if each != before[hit][0])
         follower.kill()
         cluster.wait_in_sync(hit, set(TOPICS[hit]) - {follower.id})
-        go_on(clients, 5)
+        go_on(clients, 3)
         cluster.start_again(follower)
         cluster.wait_healed(TOPICS)
         go_on(clients)
@@ -489,7 +489,7 @@ def test_multiple_follower_failure_causing_disallowed_operation(cluster: Cluster
         assert "too few in-sync replicas" in answer.error_message
         assert f"of which it needs {MINIMUM}" in answer.error_message
         promised = sum(len(client.acknowledged) for client in affected)
-        go_on([client for client in clients if client.topic != hit], 5)
+        go_on([client for client in clients if client.topic != hit], 3)
         assert sum(len(client.acknowledged) for client in affected) == promised, "acknowledged by two of five"
         assert write_once(leader, hit).error_code.name == "not_enough_replicas"
         cluster.start_again(followers[0])
@@ -519,7 +519,7 @@ def test_server_failure(cluster: Cluster) -> None:
             controller.kill()
         client = admin(cluster.bootstrap)
         creation = client.create_topics([NewTopic("orphan", 1, 1)], request_timeout=PATIENT_S_MAX)["orphan"]
-        go_on(clients, 5)
+        go_on(clients, 3)
         with pytest.raises(KafkaException) as refused:
             creation.result(PATIENT_S_MAX)
         error = refused.value.args[0]

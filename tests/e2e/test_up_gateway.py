@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path, with_gateway=True) as started:
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """For tests that leave it running, with a gateway."""
+    with BrokerProcess(tmp_path_factory.mktemp("with-gateway"), with_gateway=True) as started:
         yield started
 
 

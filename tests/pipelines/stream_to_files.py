@@ -12,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 
 from penstock.spark import session
 from penstock.spark.files import exactly_once_files
+from penstock.spark.worker_daemon import MODULE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,7 +21,7 @@ MESSAGES_PER_BATCH = 150
 
 
 def main(bootstrap: str, topic: str, copy: str, folder: str) -> None:
-    spark = session("local[2]", config={"spark.driver.memory": "512m"})
+    spark = session("local[2]", config={"spark.driver.memory": "512m", "spark.python.daemon.module": MODULE})
     stream = (
         spark.readStream.format("penstock")
         .option("bootstrap", bootstrap)

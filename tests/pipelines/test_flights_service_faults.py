@@ -1,5 +1,5 @@
-"""The Flights service on a cluster of three brokers, with everybody killed with -9 at random: every result is
-exact, each row is there once, and no bad job is in another one's way.
+"""The Flights service on a cluster of three brokers: rows come while data arrives, no bad job is in another
+one's way, and with everybody killed with -9 at random every result is exact, each row there once.
 
 All tests share one cluster and one `penstock flights serve`. What the plain oracle of the batch job says of a
 table is compared with what clients get, and with what a reader of committed data finds on `flights.results`.
@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import struct
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from penstock.flights.chunks import CHUNK_BYTES_MAX
-from penstock.flights.records import chunk_headers, end_headers
-from penstock.flights.topics import FILE_TOPICS, ITINERARIES, JOBS, PARTITIONS, RESULTS
+from penstock.flights.jobs import State
+from penstock.flights.records import Request, chunk_headers, end_headers, request_value
+from penstock.flights.topics import FILE_TOPICS, ITINERARIES, JOBS, PARTITIONS, REQUESTS
 from penstock.pipelines.flights.generate import AIRPORTS_HEADER, HEADER
 from tests.support import flights_oracle as oracle
 from tests.support import processes
@@ -45,20 +44,18 @@ from tests.support.flights_jobs import (
 )
 from tests.support.flights_pack import BurstClient, Client, Pack
 from tests.support.flights_service import FlightsService
+from tests.support.flights_told import SlowUpload, Told
 from tests.support.supervised import SupervisedCluster
 from tests.support.topics import fill
 from tests.support.wait import wait_until
 
-if TYPE_CHECKING:
-    from typing import Any
-
 KILLS = int(os.environ.get("PENSTOCK_FLIGHTS_KILLS", "5"))
 SEED = os.environ.get("PENSTOCK_FLIGHTS_SEED", "1")
-CLIENTS = min(8, KILLS)
-ROWS = 2_000
+CLIENTS = min(8, 2 + KILLS // 5)
+ROWS = 1_000
 """Of the smallest table; each is larger than the one before."""
-ATTEMPTS = 5
 WORKER_KILLS = max(2, KILLS // 4)
+ANSWER_S_MAX = 180.0
 CLOSE_STEP = 0.0001
 """Degrees between airports so near to each other that single precision cannot tell how near."""
 
@@ -84,6 +81,16 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 @pytest.fixture
 def job() -> str:
     return str(uuid.uuid4())
+
+
+def check_answers(cluster: SupervisedCluster, tables: dict[str, Table], folder: Path) -> None:
+    """All are sent at once, and each has its own results."""
+    for job, table in tables.items():
+        send(cluster.bootstrap, job, uploads_of(table.files))
+    for job in tables:
+        told = wait_state(cluster.http, job, "complete", "failed")
+        assert told["state"] == "complete", told
+    check_topic(cluster.bootstrap, cluster.http, tables, folder)
 
 
 def write_table(folder: Path, rows: list[dict[str, str]], airports: dict[str, tuple[float, float]]) -> Table:
@@ -124,15 +131,41 @@ def test_float64_distances(
     wrong = [single_precision(airports[a], airports[b]) for a, b in pairwise(codes)]
     exact = [oracle.miles(airports[a], airports[b]) for a, b in pairwise(codes)]
     assert max(abs(one - other) / other for one, other in zip(wrong, exact, strict=True)) > 0.01
-    submit(cluster.http, table, job, tmp_path / "out")
-    table.check(tmp_path / "out")  # to 1e-9
-    check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
+    check_answers(cluster, {job: table}, tmp_path)  # to 1e-9
 
 
 def single_precision(start: tuple[float, float], end: tuple[float, float]) -> float:
     """The distance of positions that were kept as single precision numbers."""
     positions = struct.unpack("4f", struct.pack("4f", *start, *end))
     return oracle.miles((positions[0], positions[1]), (positions[2], positions[3]))
+
+
+@pytest.mark.timeout(600)
+def test_a_checkpoint_that_is_lost_in_the_middle_of_a_job(
+    cluster: SupervisedCluster, service: FlightsService, table: Table, job: str, tmp_path: Path
+) -> None:
+    """Everything on the topics is read again, and counts once; what is no state of a job is passed over.
+
+    It comes early: the fewer jobs there were, the less is read again.
+    """
+    service.wait_ready()
+    uploads = uploads_of(table.files, 64 * 1024)
+    half = len(uploads) // 2
+    send(cluster.bootstrap, job, uploads[:half])
+    wait_state(cluster.http, job, "receiving")
+    fill(cluster.bootstrap, JOBS, [b"\xff", b"{}", b'{"job": 1}', b"[]"], key=b"nobody")
+    earlier = {each: found for each, found in written_results(cluster.bootstrap).items() if each != job}
+    service.stop()
+    shutil.rmtree(service.data / "checkpoint")
+    service.start()
+    send(cluster.bootstrap, job, uploads[half:])
+    told = wait_state(cluster.http, job, "complete", "failed")
+    assert told["state"] == "complete", told
+    assert told["files"]["itineraries"]["duplicates"] > 0
+    check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
+    found = written_results(cluster.bootstrap)
+    assert {each: found[each] for each in earlier} == earlier, "nothing of earlier jobs was written again"
+    assert any(job in line for line in penstock("flights", "jobs", "--http", cluster.http).lines)
 
 
 def test_reading_in_large_chunks(
@@ -255,76 +288,69 @@ def test_odd_tables(cluster: SupervisedCluster, service: FlightsService, tmp_pat
     (empty / "itineraries.csv").write_bytes(lines[0] + b"\n")
     (empty / "airports.csv").write_bytes(plain.airports.read_bytes())
     tables = {str(uuid.uuid4()): table_of(folder) for folder in (empty, odd)}
-    for job, table in tables.items():
-        submit(cluster.http, table, job, tmp_path / job)
-        table.check(tmp_path / job)
-    check_topic(cluster.bootstrap, cluster.http, tables, tmp_path)
+    check_answers(cluster, tables, tmp_path)
+
+
+# Jobs that take their time
+
+
+def test_rows_come_while_data_arrives_airports_may_be_late_and_one_bad_job_fails_alone(
+    cluster: SupervisedCluster, service: FlightsService, tmp_path: Path
+) -> None:
+    """Messages come twice, and the airports of one job last."""
+    late, early, broken = (
+        SlowUpload(cluster.bootstrap, tmp_path / name, seed=seed, rows=rows)
+        for seed, (name, rows) in enumerate((("late", 2_000), ("early", 2_500), ("broken", 10)))
+    )
+    header, rest = (broken.folder / "itineraries.csv").read_bytes().split(b"\n", 1)
+    (broken.folder / "itineraries.csv").write_bytes(header.replace(b"totalFare", b"price") + b"\n" + rest)
+    staged = staged_files(service)
+    with closing(Told(cluster.bootstrap, late, early, broken)) as told:
+        fill(cluster.bootstrap, REQUESTS, [request_value(Request.CREATE), b"{"], key=late.job)
+        broken.send("airports")
+        broken.send("itineraries")
+        early.send("airports")
+        early.send("itineraries", until=6)
+        early.send("itineraries", first=2, until=5)
+        late.send("itineraries", until=5)
+        wait_until(lambda: told.is_ended(broken), "the bad job fails", timeout_s=ANSWER_S_MAX)
+        wait_until(lambda: told.received(early, "itineraries") == 6, "half is taken", timeout_s=ANSWER_S_MAX)
+        wait_until(lambda: told.received(late, "itineraries") == 5, "half is staged", timeout_s=ANSWER_S_MAX)
+        assert told.rows.get((early.job, "q2")), "what is found in the first half is not kept back"
+
+        early_messages = early.send("itineraries", first=4)
+        late.send("itineraries", first=3)
+        late.send("airports")
+        for upload in (early, late):
+            wait_until(partial(told.is_ended, upload), "it is answered", timeout_s=ANSWER_S_MAX)
+        results = service.data / "results"
+        for upload in (early, late):
+            upload.check(told)
+            upload.check_files(results / upload.job)
+
+        assert told.jobs[broken.job].state is State.FAILED
+        assert told.ends[broken.job, "q3"] == told.jobs[broken.job].reason
+        assert "missing column 'totalFare'" in str(told.jobs[broken.job].reason)
+        progress = told.jobs[early.job].files["itineraries"]
+        assert (progress.received, progress.duplicates) == (early_messages, 5)
+        assert staged_files(service) <= staged
+
+        fill(cluster.bootstrap, REQUESTS, [request_value(Request.DELETE)], key=early.job)
+        wait_until(
+            lambda: told.read().jobs[early.job].state is State.DELETED,
+            "it is deleted",
+            timeout_s=ANSWER_S_MAX,
+        )
+        wait_until(lambda: not (results / early.job).exists(), "its files are gone")
+        assert (results / late.job).exists()
+
+
+def staged_files(service: FlightsService) -> set[Path]:
+    """What is kept of jobs that are under way."""
+    return {path for kind in ("raw", "jobs") for path in (service.data / kind).rglob("*.*")}
 
 
 # Death
-
-
-@pytest.mark.timeout(600)
-def test_no_repeated_row_after_a_crash_while_saving(
-    cluster: SupervisedCluster, service: FlightsService, table: Table, tmp_path: Path
-) -> None:
-    jobs: dict[str, Table] = {}
-    for _ in range(ATTEMPTS):
-        job = str(uuid.uuid4())
-        jobs[job] = table
-        if die_while_saving(cluster, service, table, job):
-            break
-    else:
-        raise AssertionError(f"not once in {ATTEMPTS} attempts was Spark stopped before its commit")
-    for job in jobs:
-        wait_state(cluster.http, job, "complete")
-    check_topic(cluster.bootstrap, cluster.http, jobs, tmp_path)
-
-
-def die_while_saving(cluster: SupervisedCluster, service: FlightsService, table: Table, job: str) -> bool:
-    """Java stands still from when the rows of a batch are on the topic, so that Spark cannot note down that
-    it is done; then driver and Java are killed. False if Spark was faster."""
-    service.wait_ready()
-    java, driver = service.java_pid, service.driver_pid
-    assert java is not None
-    assert driver is not None
-    with closing(Ends(cluster.bootstrap)) as ends:
-        before = ends.read()
-        send(cluster.bootstrap, job, uploads_of(table.files))
-        wait_until(lambda: ends.read() != before, "rows on the topic of results", timeout_s=60, at_once=True)
-        processes.kill(java, signal.SIGSTOP)
-    wait_until(lambda: job in written_results(cluster.bootstrap), "the rows are committed", timeout_s=60)
-    if service.newest("offsets") == service.newest("commits"):
-        processes.kill(java, signal.SIGCONT)
-        return False
-    for pid in (driver, java):
-        processes.kill(pid)
-    return True
-
-
-@pytest.mark.timeout(600)
-def test_a_checkpoint_that_is_lost_in_the_middle_of_a_job(
-    cluster: SupervisedCluster, service: FlightsService, table: Table, job: str, tmp_path: Path
-) -> None:
-    """Everything on the topics is read again, and counts once; what is no state of a job is passed over."""
-    service.wait_ready()
-    uploads = uploads_of(table.files, 64 * 1024)
-    half = len(uploads) // 2
-    send(cluster.bootstrap, job, uploads[:half])
-    wait_state(cluster.http, job, "receiving")
-    fill(cluster.bootstrap, JOBS, [b"\xff", b"{}", b'{"job": 1}', b"[]"], key=b"nobody")
-    earlier = {each: found for each, found in written_results(cluster.bootstrap).items() if each != job}
-    service.stop()
-    shutil.rmtree(service.data / "checkpoint")
-    service.start()
-    send(cluster.bootstrap, job, uploads[half:])
-    told = wait_state(cluster.http, job, "complete", "failed")
-    assert told["state"] == "complete", told
-    assert told["files"]["itineraries"]["duplicates"] > 0
-    check_topic(cluster.bootstrap, cluster.http, {job: table}, tmp_path)
-    found = written_results(cluster.bootstrap)
-    assert {each: found[each] for each in earlier} == earlier, "nothing of earlier jobs was written again"
-    assert any(job in line for line in penstock("flights", "jobs", "--http", cluster.http).lines)
 
 
 @pytest.mark.timeout(600)
@@ -357,20 +383,6 @@ def time_of_workers(service: FlightsService) -> dict[int, int]:
     """Ticks of the processor, of those that compute and not of those that only plan what others will do."""
     workers = [pid for pid in service.worker_pids if processes.command_of(pid)[-1:] == ["pyspark.worker"]]
     return {pid: ticks for pid in workers if (ticks := processes.ticks_of(pid)) is not None}
-
-
-class Ends:
-    """Where the partitions of the topic of results end, with what is not committed."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "log_level": 0})
-        self._partitions = [TopicPartition(RESULTS, partition) for partition in range(PARTITIONS)]
-
-    def read(self) -> list[Any]:
-        return [self._consumer.get_watermark_offsets(each, timeout=30.0) for each in self._partitions]
-
-    def close(self) -> None:
-        self._consumer.close()
 
 
 @pytest.mark.timeout(KILLS * 60 + 600)

@@ -23,6 +23,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from penstock.pipelines.claim import FolderError
+from penstock.pipelines.traffic.checkpoint import claimed_checkpoint
+from penstock.pipelines.traffic.tally import Shape
 from penstock.traffic.city_map import publish_map
 from penstock.traffic.grid import BBox, Grid
 from penstock.traffic.heat import HeatCell, Totals, parse_heat
@@ -208,7 +211,7 @@ def test_what_is_counted_is_what_was_sent(tmp_path: Path) -> None:
                 seen = seen or Map(broker.bootstrap)
                 traffic.write_round(500, columns=2)
                 seen.wait_for(traffic.sent.total())
-                traffic.write_round(2_000, columns=2)
+                traffic.write_round(1_000, columns=2)
                 threading.Event().wait(chance.uniform(0, KILL_AFTER_S_MAX))  # the random moment, not luck
             removed += remove_last_commit(tmp_path)
         assert seen is not None
@@ -251,22 +254,26 @@ def check(traffic: Traffic, seen: Map, seed: int) -> None:
 
 
 def check_refusals(bootstrap: str, folder: Path) -> None:
-    """A checkpoint is for one map and one window, and says so before Spark is started."""
+    """A checkpoint is for one map and one window, and says so before Spark is started.
 
-    def refusal(*options: str) -> str:
-        ended = subprocess.run(
-            command(bootstrap, folder, *options),
-            env=ENVIRONMENT,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        assert ended.returncode == 1
-        return ended.stderr.decode()
-
-    assert "is a checkpoint for windows of 2000 ms on the map" in refusal("--window", "7")
-    publish_map(bootstrap, Grid(GRID.bbox, rows=2, cols=3, cells=6))
-    assert "use another folder" in refusal()
+    That it takes no more than one of both is in tests/unit/pipelines/traffic/test_checkpoint.py.
+    """
+    other = Grid(GRID.bbox, rows=2, cols=3, cells=6)
+    publish_map(bootstrap, other)
+    ended = subprocess.run(
+        command(bootstrap, folder, "--window", "7"),
+        env=ENVIRONMENT,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    told = f"{Shape(WINDOW_MS, GRID)}, and not for {Shape(7_000, other)}; use another folder"
+    assert f"is a checkpoint for {told}" in ended.stderr.decode()
     (folder / "other").mkdir()
     (folder / "other" / "file").touch()
-    assert "no checkpoint of a heat map" in refusal("--checkpoint", str(folder / "other"))
+    with (
+        pytest.raises(FolderError, match="no checkpoint of a heat map"),
+        claimed_checkpoint(str(folder / "other"), Shape(WINDOW_MS, GRID)),
+    ):
+        pass

@@ -137,8 +137,16 @@ MUTATIONS = [
     takes_a_wiped_disk_for_the_one_it_replaced,
     begins_no_epoch_when_a_replica_goes,
 ]
-FIRST_SEEDS = {gives_a_proposal_up_without_an_answer: 73, begins_no_epoch_when_a_replica_goes: 23}
-"""Of mutations that are rarely noticed, a seed that is known to; should that change, one of the next will."""
+FIRST_SEEDS = {
+    does_not_check_leader_epochs: 6,
+    counts_who_joins_when_that_is_agreed: 14,
+    does_not_count_who_leaves_before_that_is_agreed: 6,
+    gives_a_proposal_up_without_an_answer: 73,
+    counts_what_is_not_flushed: 7,
+    elects_whoever_is_alive: 2,
+    begins_no_epoch_when_a_replica_goes: 23,
+}
+"""Of mutations that few histories notice, a seed that does; should that change, one of the next will."""
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.processes import command_of, descendants, name_of, ticks_of
+from tests.support.processes import Family, command_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 TESTS = str(ROOT / "tests") + os.sep
 REPORT = ROOT / "build" / "test-costs.json"
-RUN = "PENSTOCK_TEST_RUN"
-"""What the parts of one run of the suite have in common."""
 LOOK_SECONDS = 0.5
 SLOWEST = 10
 WAITS_SHOWN = 3
@@ -103,6 +101,7 @@ class Recorder:
         self.files: dict[str, FileCost] = {}
         self._file: str | None = None
         self._main = threading.main_thread().ident
+        self._family = Family(os.getpid())
         self._ticks: dict[int, int] = {}
         self._kinds: dict[int, str] = {}
         self._own_s = time.process_time()
@@ -139,14 +138,11 @@ class Recorder:
             self._own_s = own_s
             if self._main is not None and threading.get_ident() != self._main:
                 cost.waited_s[place_of(sys._current_frames().get(self._main))] += passed_s
-            alive = descendants(os.getpid())
-            for pid in alive:
-                ticks = ticks_of(pid)
-                if ticks is None:
-                    continue
+            alive = self._family.ticks()
+            for pid, ticks in alive.items():
                 cost.cpu_s[self._kind(pid)] += (ticks - self._ticks.get(pid, 0)) / TICKS_PER_SECOND
                 self._ticks[pid] = ticks
-            for pid in self._ticks.keys() - set(alive):
+            for pid in self._ticks.keys() - alive.keys():
                 del self._ticks[pid]
                 self._kinds.pop(pid, None)
 
@@ -185,17 +181,11 @@ def by_kind(files: dict[str, Any]) -> Counter[str]:
     return total
 
 
-def write(files: dict[str, Any], wall_s: float) -> dict[str, Any]:
-    """Writes the report, with the earlier parts of this run; the files of all of them."""
-    run = os.environ.get(RUN)
-    earlier = json.loads(REPORT.read_text()) if run and REPORT.exists() else {}
-    if earlier.get("run") == run and run:
-        files, wall_s = merged([earlier["files"], files]), wall_s + earlier["wall_s"]
+def write(files: dict[str, Any], wall_s: float) -> None:
     REPORT.parent.mkdir(exist_ok=True)
     kinds = {name: round(value, 1) for name, value in by_kind(files).most_common()}
-    report = {"run": run, "wall_s": round(wall_s, 1), "cpu_s": kinds, "files": files}
+    report = {"wall_s": round(wall_s, 1), "cpu_s": kinds, "files": files}
     REPORT.write_text(json.dumps(report, indent=1) + "\n")
-    return files
 
 
 def say(files: dict[str, Any], line: Callable[[str], object]) -> None:

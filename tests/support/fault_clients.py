@@ -57,6 +57,8 @@ READER: dict[str, Any] = {
 TRANSIENT = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
 """What a consumer may be told, for its information, while it goes on trying."""
 IN_FLIGHT_MAX = 2_000
+PAUSE_S_MAX = 0.1
+"""Of a writer, between what it writes at once."""
 END_S_MAX = 60.0
 RAW_S_MAX = 3.0
 
@@ -184,7 +186,7 @@ class Writer(Client):
                 # Now one by one, now many at once, which then travel in one batch or in several in flight.
                 for _ in range(self._chance.choice((1, 1, 1, 5, 40))):
                     self._write(producer, name)
-            producer.poll(self._chance.uniform(0.001, 0.1))
+            _poll(producer, self._chance.uniform(0.001, PAUSE_S_MAX))
         if not self.stopping.is_set():
             producer.purge(in_queue=True, in_flight=True, blocking=False)
             producer.flush(1.0)
@@ -207,6 +209,13 @@ class Writer(Client):
                 self.recorder.complain(f"{value}: {error}")
 
         producer.produce(self.topic, value, partition=partition, on_delivery=delivered)
+
+
+def _poll(producer: Producer, seconds: float) -> None:
+    """For so long: one poll ends with the first answer, and whoever wrote again at once would be the load."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        producer.poll(left)
 
 
 def _logger(writer: str, recorder: Recorder) -> logging.Logger:

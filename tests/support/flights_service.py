@@ -101,15 +101,20 @@ class FlightsService(ManagedProcess):
 
     def remove_newest_commit(self) -> int:
         """Then Spark believes that a batch which is complete was never done."""
-        newest = self.newest("commits")
-        assert newest >= 0, "nothing was ever done"
-        commit = self.data / "checkpoint" / "commits" / str(newest)
-        commit.unlink()
-        commit.with_name(f".{newest}.crc").unlink(missing_ok=True)
-        return newest
+        return remove_newest_commit(self.data)
 
 
 def newest(data: Path, kind: str) -> int:
     """The number of the newest file of `offsets` or `commits` in a checkpoint; -1 if there is none."""
     names = (path.name for path in (data / "checkpoint" / kind).glob("*"))
     return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def remove_newest_commit(data: Path) -> int:
+    """Of a checkpoint; its number."""
+    number = newest(data, "commits")
+    assert number >= 0, "nothing was ever done"
+    commit = data / "checkpoint" / "commits" / str(number)
+    commit.unlink()
+    commit.with_name(f".{number}.crc").unlink(missing_ok=True)
+    return number

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
+AS_INSTALLED = ROOT / "tests" / "support" / "as_installed"
+"""Hides what only tests have."""
 READY_SECONDS_MAX = 20.0
 STOP_SECONDS_MAX = 20.0
 TAIL_CHARACTERS = 4_000
@@ -54,7 +56,7 @@ def environment_with(*modules: Path, **variables: str) -> dict[str, str]:
 
     Many processes should not each compile the same modules, whatever the environment says.
     """
-    path = os.pathsep.join(map(str, (*modules, SOURCE)))
+    path = os.pathsep.join(map(str, (AS_INSTALLED, *modules, SOURCE)))
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": path, **variables}
 
 
@@ -132,7 +134,7 @@ class ManagedProcess:
         return (
             command[: len(penstock())] == penstock()
             and may_fork(command[len(penstock()) :])
-            and self.environment.get("PYTHONPATH") == str(SOURCE)
+            and self.environment.get("PYTHONPATH") == environment_with()["PYTHONPATH"]
             and not self._own_group
             and not self._options
         )

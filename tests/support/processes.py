@@ -16,19 +16,24 @@ UTIME = 11
 def children() -> dict[int, list[int]]:
     """By parent."""
     found: dict[int, list[int]] = defaultdict(list)
-    for folder in PROC.iterdir():
-        if folder.name.isdigit() and (fields := stat_fields(int(folder.name))) is not None:
-            found[int(fields[1])].append(int(folder.name))
+    for pid in everybody():
+        if (fields := stat_fields(pid)) is not None:
+            found[int(fields[1])].append(pid)
     return found
+
+
+def everybody() -> list[int]:
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
 
 
 def stat_fields(pid: int) -> list[str] | None:
     """Of `/proc/<pid>/stat`, from the state on; None if there is no such process."""
     try:
-        # The name in parentheses may have anything in it.
-        return (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            told = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
+    return told.rpartition(b")")[2].decode().split()  # the name in parentheses may have anything in it
 
 
 def ticks_of(pid: int) -> int | None:
@@ -61,10 +66,38 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+class Family:
+    """The descendants of a process and their processor time, for whoever asks again and again.
+
+    Only they and who is new are looked at: a stranger whose parent is a stranger stays one.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._strangers: set[int] = set()
+
+    def ticks(self) -> dict[int, int]:
+        """Of all that are alive, parents before their children."""
+        alive = set(everybody())
+        self._strangers &= alive
+        told = {pid: fields for pid in alive - self._strangers if (fields := stat_fields(pid)) is not None}
+        born: dict[int, list[int]] = defaultdict(list)
+        for pid, fields in told.items():
+            born[int(fields[1])].append(pid)
+        found: dict[int, int] = {}
+        waiting = [self._pid]
+        while waiting:
+            for pid in born[waiting.pop()]:
+                fields = told[pid]
+                found[pid] = int(fields[UTIME]) + int(fields[UTIME + 1])
+                waiting.append(pid)
+        self._strangers |= told.keys() - found.keys() - {self._pid}
+        return found
+
+
 def group(number: int) -> list[int]:
     """What is alive in a process group."""
-    pids = [int(folder.name) for folder in PROC.iterdir() if folder.name.isdigit()]
-    told = {pid: fields for pid in pids if (fields := stat_fields(pid)) is not None}
+    told = {pid: fields for pid in everybody() if (fields := stat_fields(pid)) is not None}
     return [pid for pid, fields in told.items() if int(fields[2]) == number and fields[0] != "Z"]
 
 

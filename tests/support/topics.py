@@ -81,11 +81,16 @@ def committed(bootstrap: str, group: str, *partitions: tuple[str, int]) -> list[
         consumer.close()
 
 
+def group_ids(bootstrap: str) -> list[str]:
+    client = admin(bootstrap)  # kept until the answer is there: without it none comes
+    return [each.group_id for each in client.list_consumer_groups().result(REQUEST_S_MAX).valid]
+
+
 def delete_everything(bootstrap: str) -> None:
     """All topics and groups that users have made."""
     client = admin(bootstrap)
     names = [name for name in client.list_topics(timeout=REQUEST_S_MAX).topics if not name.startswith("__")]
-    groups = [each.group_id for each in client.list_consumer_groups().result(REQUEST_S_MAX).valid]
+    groups = group_ids(bootstrap)
     deleted = [*(client.delete_topics(names) if names else {}).values()]
     deleted += [*(client.delete_consumer_groups(groups) if groups else {}).values()]
     for each in deleted:

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     from penstock.spark import session
     from penstock.spark.defaults import defaults
+    from penstock.spark.worker_daemon import MODULE
 
     options = defaults("local[2]")["spark.driver.extraJavaOptions"]
-    config = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": f"{options} {QUICK_START}"}
+    config = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"{options} {QUICK_START}",
+        # As in the applications: Python workers without pandas start in half the time.
+        "spark.python.daemon.module": MODULE,
+    }
     spark = session("local[2]", config=config)
     yield spark
     spark.stop()

@@ -330,7 +330,7 @@ def test_a_job_whose_files_are_lost_fails_and_others_do_not() -> None:
 def test_what_is_kept_of_a_long_file_is_small() -> None:
     """It has to fit into one message of the log."""
     ledger = Ledger(Limits())
-    for batch in range(200):
+    for batch in range(20):
         arrivals = [chunk(JOB, ITINERARIES, batch * 500 + number) for number in range(500)]
         ledger.apply(arrivals, ENDS)
     ((_, value),) = ledger.changed()

@@ -5,17 +5,22 @@ Files are inodes with their present and their synced content; folders have prese
 bytes at the end of a file, the unsynced changes of names in a folder. With `holes`, pages reach the disk in
 any order, so that a stretch of that part may be zeros.
 
+`before_each_call` sees the disk before everything that changes it: a copy of the disk made there is a machine
+that stopped at this moment, so that one run of some work is enough to try a loss of power before any call.
+
 What is begun in the background is done at once, or, with `delayed`, when somebody waits for it or when a
 seeded choice lets it happen before the next task is begun; a loss of power forgets it.
 """
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import random
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from penstock.storage.disk import Disk
@@ -57,6 +62,29 @@ class Folder:
     synced: dict[str, File | Folder] = field(default_factory=dict)
 
 
+def copied_tree(inode: File | Folder, copies: dict[int, File | Folder]) -> File | Folder:
+    """A file with two names, a present and a synced one, is one file in the copy, too."""
+    known = copies.get(id(inode))
+    if known is not None:
+        return known
+    if isinstance(inode, File):
+        copies[id(inode)] = file = File(inode.data.copy(), inode.synced, inode.locked)
+        return file
+    copies[id(inode)] = folder = Folder()
+    folder.names = {name: copied_tree(each, copies) for name, each in inode.names.items()}
+    folder.synced = {name: copied_tree(each, copies) for name, each in inode.synced.items()}
+    return folder
+
+
+@cache
+def parts_of(path: str) -> tuple[str, ...]:
+    return tuple(name for name in path.split("/") if name)
+
+
+split = cache(os.path.split)
+"""Whoever tries thousands of losses of power uses the same few paths again and again."""
+
+
 class SimulatedDisk(Disk):
     def __init__(self, *, delayed: int | None = None, holes: bool = False) -> None:
         """`delayed` is the seed for when tasks in the background happen."""
@@ -67,6 +95,7 @@ class SimulatedDisk(Disk):
         self.root = Folder()
         self.calls = 0
         self.calls_left: int | None = None
+        self.before_each_call: Callable[[], None] | None = None
         self._open: dict[int, File] = {}
         self._next_fd = 1000
 
@@ -82,6 +111,16 @@ class SimulatedDisk(Disk):
         future = self.delayed.pop(0)
         future.task()
         future.set_result(None)
+
+    def copy(self) -> SimulatedDisk:
+        """What is on it and what of that is synced, for a machine of its own that has nothing open yet."""
+        other = SimulatedDisk(holes=self.holes)
+        other._delay = copy.copy(self._delay)
+        other.delay_ends = self.delay_ends
+        copied = copied_tree(self.root, {})
+        assert isinstance(copied, Folder)
+        other.root = copied
+        return other
 
     def lose_power(self, seed: int) -> None:
         choice = random.Random(seed)
@@ -126,6 +165,8 @@ class SimulatedDisk(Disk):
         return bytes(kept)
 
     def _change(self) -> None:
+        if self.before_each_call is not None:
+            self.before_each_call()
         self.calls += 1
         if self.calls_left is not None:
             if self.calls_left == 0:
@@ -134,11 +175,10 @@ class SimulatedDisk(Disk):
 
     def _folder(self, path: str) -> Folder:
         inode: File | Folder | None = self.root
-        for name in path.strip("/").split("/"):
+        for name in parts_of(path):
             if not isinstance(inode, Folder):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-            if name:
-                inode = inode.names.get(name)
+            inode = inode.names.get(name)
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if not isinstance(inode, Folder):
@@ -146,14 +186,14 @@ class SimulatedDisk(Disk):
         return inode
 
     def _file(self, path: str) -> File:
-        folder, name = os.path.split(path)
+        folder, name = split(path)
         inode = self._folder(folder).names.get(name)
         if not isinstance(inode, File):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return inode
 
     def open(self, path: str, *, create: bool = False) -> int:
-        folder, name = os.path.split(path)
+        folder, name = split(path)
         if create and name not in self._folder(folder).names:
             self._change()
             self._folder(folder).names[name] = File()
@@ -192,7 +232,7 @@ class SimulatedDisk(Disk):
         return len(self._file(path).data)
 
     def exists(self, path: str) -> bool:
-        folder, name = os.path.split(path)
+        folder, name = split(path)
         try:
             return name in self._folder(folder).names
         except OSError:
@@ -207,20 +247,20 @@ class SimulatedDisk(Disk):
 
     def rename(self, source: str, target: str) -> None:
         self._change()
-        folder, name = os.path.split(source)
+        folder, name = split(source)
         inode = self._folder(folder).names.pop(name)
-        folder, name = os.path.split(target)
+        folder, name = split(target)
         self._folder(folder).names[name] = inode
 
     def unlink(self, path: str) -> None:
         self._file(path)
         self._change()
-        folder, name = os.path.split(path)
+        folder, name = split(path)
         del self._folder(folder).names[name]
 
     def mkdir(self, path: str) -> None:
         self._change()
-        folder, name = os.path.split(path)
+        folder, name = split(path)
         self._folder(folder).names[name] = Folder()
 
     def makedirs(self, path: str) -> None:
@@ -233,7 +273,7 @@ class SimulatedDisk(Disk):
 
     def rmdir(self, path: str) -> None:
         self._change()
-        folder, name = os.path.split(path)
+        folder, name = split(path)
         del self._folder(folder).names[name]
 
     def listdir(self, path: str) -> list[str]:

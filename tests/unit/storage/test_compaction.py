@@ -28,6 +28,7 @@ from penstock.storage.cleaner import build_key_map
 from penstock.storage.cleaning_files import FileRound
 from penstock.wire.batch import read_header
 from penstock.wire.records import decode_records
+from tests.support.examples import EXAMPLES
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append_flushed, batch, open_in, small_config
 from tests.unit.storage.disks import CrashError, CrashingDisk, QuickDisk
 
@@ -538,7 +539,11 @@ def test_a_child_ends_with_its_parent() -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    database=None,
 )
 @given(
     writes=st.lists(

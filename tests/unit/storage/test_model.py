@@ -23,6 +23,7 @@ from penstock.storage import FileStorage, Flush, LogConfig, MemoryStorage, Parti
 from penstock.storage.postgres import PostgresStorage
 from penstock.wire.batch import iterate_headers, read_header
 from penstock.wire.records import decode_records
+from tests.support.examples import EXAMPLES
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, batch
 from tests.unit.storage.conftest import NODE_IDS
 
@@ -248,7 +249,7 @@ class PostgresMachine(LogMachine):
 
 
 _SETTINGS = settings(
-    max_examples=60,
+    max_examples=EXAMPLES,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,
@@ -262,4 +263,4 @@ TestMemory.settings = _SETTINGS
 
 def test_postgresql(postgres: PostgresProcess) -> None:
     PostgresMachine.url = postgres.url()
-    run_state_machine_as_test(PostgresMachine, settings=settings(_SETTINGS, max_examples=15))
+    run_state_machine_as_test(PostgresMachine, settings=settings(_SETTINGS, max_examples=EXAMPLES // 4))

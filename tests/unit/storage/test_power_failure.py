@@ -7,7 +7,9 @@ appended, without a gap, and at least what was synced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 import pytest
 
@@ -26,6 +28,12 @@ from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, batch, sm
 from tests.unit.storage.simulated_disk import File, PowerFailure, SimulatedDisk
 
 SEEDS = 2
+"""For each moment, and others for each: what the first choices of a seed are is the same at every moment."""
+T = TypeVar("T")
+
+
+def seeds_of(moment: int) -> range:
+    return range(moment * SEEDS, (moment + 1) * SEEDS)
 
 
 class Acknowledged:
@@ -36,6 +44,14 @@ class Acknowledged:
         self.possible: dict[int, set[bytes]] = {}
         self.log_start = 0
         self.log_start_possible = 0
+
+    def copy(self) -> Acknowledged:
+        other = Acknowledged()
+        other.values = dict(self.values)
+        other.possible = {offset: set(values) for offset, values in self.possible.items()}
+        other.log_start = self.log_start
+        other.log_start_possible = self.log_start_possible
+        return other
 
     def write(self, log: PartitionLog, values: list[bytes], *, epoch: int = 0, sequence: int = -1) -> None:
         told = []
@@ -84,20 +100,18 @@ def deletes(log: PartitionLog, known: Acknowledged) -> None:
     log.close()
 
 
-def run(
-    work: Callable[[PartitionLog, Acknowledged], None], calls: int | None, seed: int, config: LogConfig
-) -> int:
-    disk = SimulatedDisk()
-    storage = FileStorage.open("/data", 1, disk=disk)
-    log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
-    known = Acknowledged()
-    before = disk.calls
-    disk.calls_left = calls
-    try:
-        work(log, known)
-    except PowerFailure:
-        pass
-    used = disk.calls - before
+def stopped_before_each_call(
+    disk: SimulatedDisk, work: Callable[[], None], told: Callable[[], T]
+) -> list[tuple[SimulatedDisk, T]]:
+    """The disk before each call of some work that changes it, and what had been told at that moment."""
+    moments: list[tuple[SimulatedDisk, T]] = []
+    disk.before_each_call = lambda: moments.append((disk.copy(), told()))
+    work()
+    disk.before_each_call = None
+    return [*moments, (disk.copy(), told())]
+
+
+def check_after_power_failure(disk: SimulatedDisk, seed: int, known: Acknowledged, config: LogConfig) -> None:
     disk.lose_power(seed)
     storage = FileStorage.open("/data", 1, disk=disk)
     log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
@@ -107,7 +121,6 @@ def run(
     assert known.values[end] == b"z" * 30
     check(log, known)
     storage.close()
-    return used
 
 
 def check(log: PartitionLog, known: Acknowledged) -> None:
@@ -131,39 +144,34 @@ def check(log: PartitionLog, known: Acknowledged) -> None:
 @pytest.mark.parametrize("work", [appends, truncates, deletes])
 def test_power_failure_before_every_call(work: Callable[[PartitionLog, Acknowledged], None]) -> None:
     config = small_config(segment_bytes=450)
-    total = run(work, None, 0, config)
-    assert total > 60
-    for calls in range(total):
-        for seed in range(SEEDS):
-            run(work, calls, seed, config)
+    disk, known = SimulatedDisk(), Acknowledged()
+    log = FileStorage.open("/data", 1, disk=disk).open_log("t-0", TOPIC_ID, config, NOW_MS)
+    moments = stopped_before_each_call(disk, lambda: work(log, known), known.copy)
+    assert len(moments) > 60
+    for number, (stopped, told) in enumerate(moments):
+        for seed in seeds_of(number):
+            check_after_power_failure(stopped.copy(), seed, told.copy(), config)
 
 
 class Unsynced:
     """One run under `flush=os`: appends with rolls and checkpoints, power failure, two more starts."""
 
-    def __init__(self, *, delayed: int | None) -> None:
-        self.disk = SimulatedDisk(delayed=delayed, holes=True)
+    def __init__(self, disk: SimulatedDisk, appended: Sequence[bytes] = ()) -> None:
+        self.disk = disk
         self.config = small_config(segment_bytes=900, flush=Flush.OS)
-        self.appended: list[bytes] = []
+        self.appended = list(appended)
 
     def open(self) -> tuple[FileStorage, PartitionLog]:
         storage = FileStorage.open("/data", 1, disk=self.disk)
         return storage, storage.open_log("t-0", TOPIC_ID, self.config, NOW_MS)
 
-    def work(self, calls: int | None) -> int:
-        _, log = self.open()
-        before = self.disk.calls
-        self.disk.calls_left = calls
-        try:
-            for at in range(12):
-                self._append(log, at)
-                self._append(log, at)
-                log.flush()
-                assert log.error is None
-            log.close()
-        except PowerFailure:
-            pass
-        return self.disk.calls - before
+    def work(self, log: PartitionLog) -> None:
+        for at in range(12):
+            self._append(log, at)
+            self._append(log, at)
+            log.flush()
+            assert log.error is None
+        log.close()
 
     def _append(self, log: PartitionLog, at: int) -> None:
         sequence = log.log_end_offset
@@ -226,12 +234,14 @@ def iterate_whole(data: bytes) -> Iterator[BatchHeader]:
 @pytest.mark.parametrize("delayed", [None, 1, 2])
 def test_power_failure_under_flush_os(delayed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending, "CHECKPOINT_BYTES", dict.fromkeys(Flush, 400))
-    total = Unsynced(delayed=delayed).work(None)
-    assert total > 60
-    for calls in range(total):
-        for seed in range(SEEDS):
-            run = Unsynced(delayed=delayed)
-            run.work(calls)
+    disk = SimulatedDisk(delayed=delayed, holes=True)
+    first = Unsynced(disk)
+    _, log = first.open()
+    moments = stopped_before_each_call(disk, lambda: first.work(log), lambda: tuple(first.appended))
+    assert len(moments) > 60
+    for number, (stopped, appended) in enumerate(moments):
+        for seed in seeds_of(number):
+            run = Unsynced(stopped.copy(), appended)
             synced = run.synced()
             run.disk.lose_power(seed)
             run.check_reopened(synced)
@@ -245,30 +255,18 @@ def test_power_failure_under_flush_os_leaves_no_gap(
     """Truncation and deletion while syncs are still to come: the log opens, twice, and hangs together."""
     config = small_config(segment_bytes=450, flush=Flush.OS)
 
-    def unsynced_run(calls: int | None, seed: int) -> int:
-        disk = SimulatedDisk(delayed=1, holes=True)
-        log = FileStorage.open("/data", 1, disk=disk).open_log("t-0", TOPIC_ID, config, NOW_MS)
-        known = Acknowledged()
-        before = disk.calls
-        disk.calls_left = calls
-        try:
-            work(log, known)
-        except PowerFailure:
-            pass
-        used = disk.calls - before
-        disk.lose_power(seed)
+    disk, known = SimulatedDisk(delayed=1, holes=True), Acknowledged()
+    log = FileStorage.open("/data", 1, disk=disk).open_log("t-0", TOPIC_ID, config, NOW_MS)
+    moments = stopped_before_each_call(disk, lambda: work(log, known), known.copy)
+    assert len(moments) > 60
+    for seed, (stopped, told) in enumerate(moments):
+        stopped.lose_power(seed)
         for _ in range(2):
-            storage = FileStorage.open("/data", 1, disk=disk)
-            log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
-            check_whole(log, known)
-            known.write(log, [b"z" * 30], epoch=20)
+            storage = FileStorage.open("/data", 1, disk=stopped)
+            reopened = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+            check_whole(reopened, told)
+            told.write(reopened, [b"z" * 30], epoch=20)
             storage.close()
-        return used
-
-    total = unsynced_run(None, 0)
-    assert total > 60
-    for calls in range(total):
-        unsynced_run(calls, calls)
 
 
 def check_whole(log: PartitionLog, known: Acknowledged) -> None:
@@ -288,9 +286,12 @@ def test_power_failure_while_a_closed_segment_is_cut() -> None:
     finished = False
     while not finished:
         for seed in range(6):
-            run = Unsynced(delayed=2)
+            run = Unsynced(SimulatedDisk(delayed=2, holes=True))
             run.disk.delay_ends = 0.0
-            run.work(30)
+            _, log = run.open()
+            run.disk.calls_left = 30
+            with suppress(PowerFailure):
+                run.work(log)
             assert len(run.files()) > 2
             synced = run.synced()
             run.disk.lose_power(seed)
@@ -310,44 +311,46 @@ def test_power_failure_during_compaction(monkeypatch: pytest.MonkeyPatch) -> Non
     """The latest value of every key is there before, during and after."""
     config = small_config(segment_bytes=450, compact=True, delete=False)
 
-    def compacting_run(calls: int | None, seed: int) -> int:
-        disk = SimulatedDisk()
-        monkeypatch.setattr(cleaning_files, "Disk", lambda: disk)
-        storage = FileStorage.open("/data", 1, disk=disk)
-        log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
-        latest: dict[bytes, tuple[int, bytes]] = {}
-        for at in range(30):
-            key, value = b"k%d" % (at % 4), b"%03d" % at * 20
-            offset = append(log, batch([value], keys=[key]))
-            latest[key] = offset, value
-        log.flush()
-        before = disk.calls
-        disk.calls_left = calls
-        try:
-            plan = log.compaction_plan(NOW_MS, ALL)
-            assert plan is not None
-            log.finish_compaction(run_compaction(plan))
-        except PowerFailure:
-            pass
-        used = disk.calls - before
-        disk.lose_power(seed)
-        storage = FileStorage.open("/data", 1, disk=disk)
-        log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
-        found = {
-            record.key: (record.offset, record.value)
-            for _, data in log.batches(0, ALL)
-            for record in decode_records(data)
-        }
-        assert found == latest
-        assert log.log_end_offset == 30
-        plan = log.compaction_plan(NOW_MS, ALL)
-        if plan is not None:
-            log.finish_compaction(run_compaction(plan))
-        storage.close()
-        return used
+    disk = SimulatedDisk()
+    monkeypatch.setattr(cleaning_files, "Disk", lambda: disk)
+    log = FileStorage.open("/data", 1, disk=disk).open_log("t-0", TOPIC_ID, config, NOW_MS)
+    latest: dict[bytes, tuple[int, bytes]] = {}
+    for at in range(30):
+        key, value = b"k%d" % (at % 4), b"%03d" % at * 20
+        latest[key] = append(log, batch([value], keys=[key])), value
+    log.flush()
 
-    total = compacting_run(None, 0)
-    assert total > 30
-    for calls in range(total):
-        for seed in range(SEEDS):
-            compacting_run(calls, seed)
+    def compact() -> None:
+        plan = log.compaction_plan(NOW_MS, ALL)
+        assert plan is not None
+        log.finish_compaction(run_compaction(plan))
+
+    moments = stopped_before_each_call(disk, compact, lambda: None)
+    assert len(moments) > 30
+    for number, (stopped, _) in enumerate(moments):
+        for seed in seeds_of(number):
+            check_after_compaction(stopped.copy(), seed, latest, config, monkeypatch)
+
+
+def check_after_compaction(
+    disk: SimulatedDisk,
+    seed: int,
+    latest: dict[bytes, tuple[int, bytes]],
+    config: LogConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cleaning_files, "Disk", lambda: disk)
+    disk.lose_power(seed)
+    storage = FileStorage.open("/data", 1, disk=disk)
+    log = storage.open_log("t-0", TOPIC_ID, config, NOW_MS)
+    found = {
+        record.key: (record.offset, record.value)
+        for _, data in log.batches(0, ALL)
+        for record in decode_records(data)
+    }
+    assert found == latest
+    assert log.log_end_offset == 30
+    plan = log.compaction_plan(NOW_MS, ALL)
+    if plan is not None:
+        log.finish_compaction(run_compaction(plan))
+    storage.close()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from tests.support import parts
+from tests.support.managed_process import ROOT
 
 
 class Item:
@@ -87,3 +90,14 @@ def test_where_all_parts_must_be_there_a_missing_one_is_an_error(
     install(bare_machine, "kcat")
     install(bare_machine, "chromium")
     assert not parts.left_out(some_tests())
+
+
+@pytest.mark.parametrize(("options", "code"), [(["--collect-only"], 0), ([], pytest.ExitCode.USAGE_ERROR)])
+def test_tests_are_listed_before_their_programs_are_there(
+    bare_machine: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], code: int
+) -> None:
+    monkeypatch.setenv("PENSTOCK_ALL_PARTS", "1")
+    command = [sys.executable, "-m", "pytest", *options, "tests/compat/test_kcat.py"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert listing.returncode == code, listing.stdout + listing.stderr
+    assert code == 0 or "kcat is missing" in listing.stderr

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.traffic.grid import DEFAULT_GRID
 from penstock.traffic.simulator.congestion import CRAWL_KMH, Congestion, speed_kmh
-from penstock.traffic.simulator.network import build_network
-
-ROADS = build_network(DEFAULT_GRID).roads
+from tests.unit.traffic.simulator.city import city
 
 
 def test_an_empty_road_is_driven_at_full_speed() -> None:
-    congestion = Congestion(ROADS, cars=1)
-    for road in ROADS[:100]:
+    congestion = Congestion(city().roads, cars=1)
+    for road in city().roads[:100]:
         assert congestion.enter(road) == road.free_kmh
 
 
 def test_every_car_makes_the_next_one_slower_but_never_stops_it() -> None:
-    congestion = Congestion(ROADS, cars=10_000)
-    road = ROADS[0]
+    congestion = Congestion(city().roads, cars=10_000)
+    road = city().roads[0]
     speeds = [congestion.enter(road) for _ in range(2_000)]
     assert speeds == sorted(speeds, reverse=True)
     assert speeds[0] == road.free_kmh
@@ -28,8 +25,8 @@ def test_every_car_makes_the_next_one_slower_but_never_stops_it() -> None:
 
 
 def test_a_road_is_fast_again_when_the_cars_have_left() -> None:
-    congestion = Congestion(ROADS, cars=10)
-    road = ROADS[7]
+    congestion = Congestion(city().roads, cars=10)
+    road = city().roads[7]
     for _ in range(50):
         congestion.enter(road)
     assert congestion.cars_on(road) == 50
@@ -49,8 +46,8 @@ def test_the_curve() -> None:
 
 
 def test_a_fleet_of_any_size_makes_the_same_rush_hour() -> None:
-    road = max(ROADS, key=lambda road: road.length_m)
-    small, large = Congestion(ROADS, cars=20_000), Congestion(ROADS, cars=200_000)
+    road = max(city().roads, key=lambda road: road.length_m)
+    small, large = Congestion(city().roads, cars=20_000), Congestion(city().roads, cars=200_000)
     shares = []
     for congestion, cars in ((small, 100), (large, 1_000)):
         for _ in range(cars):

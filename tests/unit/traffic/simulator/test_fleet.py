@@ -19,16 +19,16 @@ from penstock.traffic.simulator.pace import STEP_MS, STEP_S
 from penstock.traffic.simulator.plan import DOWNTOWN
 from penstock.traffic.simulator.river import on_ground
 from penstock.traffic.simulator.trips import Commuter, Day
+from tests.unit.traffic.simulator.city import city
 
 if TYPE_CHECKING:
     from penstock.traffic.position import Position
 
-NETWORK = build_network(DEFAULT_GRID)
 EAST = math.cos(math.radians(49.25))
 
 
 def make_fleet(seed: int = 0, cars: int = 200, rate: float = 1.0, **settings: object) -> Fleet:
-    return Fleet(NETWORK, DEFAULT_GRID, Random(seed), cars=cars, rate=rate, **settings)  # type: ignore[arg-type]
+    return Fleet(city(), DEFAULT_GRID, Random(seed), cars=cars, rate=rate, **settings)  # type: ignore[arg-type]
 
 
 def drive(fleet: Fleet, seconds: float) -> list[Position]:
@@ -37,11 +37,11 @@ def drive(fleet: Fleet, seconds: float) -> list[Position]:
 
 
 def test_the_same_seed_gives_the_same_positions() -> None:
-    assert drive(make_fleet(7), 30) == drive(make_fleet(7), 30)
+    assert drive(make_fleet(7, cars=60), 30) == drive(make_fleet(7, cars=60), 30)
 
 
 def test_another_seed_gives_others() -> None:
-    first, second = drive(make_fleet(7), 5), drive(make_fleet(8), 5)
+    first, second = drive(make_fleet(7, cars=20), 5), drive(make_fleet(8, cars=20), 5)
     assert [(each.lat, each.lon) for each in first] != [(each.lat, each.lon) for each in second]
 
 
@@ -55,7 +55,7 @@ def test_every_car_has_its_turn_at_the_same_rate(rate: float) -> None:
 
 
 def test_positions_are_spread_evenly_over_the_steps() -> None:
-    fleet = make_fleet(cars=999)
+    fleet = make_fleet(cars=99)
     counts = [len(fleet.step(STEP_S, 0)) for _ in range(200)]
     assert max(counts) - min(counts) <= 1
 
@@ -66,7 +66,7 @@ def test_cars_stay_on_their_streets_and_on_the_map() -> None:
     for step in range(1_500):
         for position in fleet.step(STEP_S, step):
             road = cars[position.car].road if position.speed else cars[position.car].place.road
-            start, end = NETWORK.points[road.start], NETWORK.points[road.end]
+            start, end = city().points[road.start], city().points[road.end]
             assert beside_m((position.lat, position.lon), start, end) < 0.3
             assert DEFAULT_GRID.contains(position.lat, position.lon)
 
@@ -144,7 +144,7 @@ def test_rush_hours_go_to_the_city_in_the_morning_and_back_in_the_evening() -> N
 
 def drive_coarsely(fleet: Fleet, until_s: float) -> None:
     while fleet.now_s < until_s:
-        fleet.step(1.0, 0)
+        fleet.step(2.0, 0)
 
 
 def at_home(driver: object, place: object) -> bool | None:
@@ -156,13 +156,13 @@ def test_bridges_are_where_the_city_meets() -> None:
     drive_coarsely(fleet, 100.0)
     on_roads = [car.road for car in fleet.cars if car.state != STANDS]
     bridges = [road for road in on_roads if road.kind == "bridge"]
-    share_of_roads = sum(road.kind == "bridge" for road in NETWORK.roads) / len(NETWORK.roads)
+    share_of_roads = sum(road.kind == "bridge" for road in city().roads) / len(city().roads)
     assert len(bridges) / len(on_roads) > 5 * share_of_roads
 
 
 def test_cars_of_some_quadrants_never_leave_them() -> None:
     quadrants = {Quadrant(0, 0), Quadrant(1, 1)}
-    network = NETWORK.restricted(DEFAULT_GRID, quadrants)
+    network = city().restricted(DEFAULT_GRID, quadrants)
     fleet = Fleet(network, DEFAULT_GRID, Random(3), cars=100, rate=2.0)
     found = {DEFAULT_GRID.quadrant(position.lat, position.lon) for position in drive(fleet, 60)}
     assert found == quadrants
@@ -177,10 +177,10 @@ def test_a_city_across_the_date_line() -> None:
 
 
 def test_no_car_is_lost_from_the_roads() -> None:
-    fleet = make_fleet(cars=300)
-    drive_coarsely(fleet, 300.0)
+    fleet = make_fleet(cars=150)
+    drive_coarsely(fleet, 200.0)
     driving = Counter(car.road.index for car in fleet.cars if car.state != STANDS)
     assert {
-        road.index: fleet.congestion.cars_on(road) for road in NETWORK.roads if driving[road.index]
+        road.index: fleet.congestion.cars_on(road) for road in city().roads if driving[road.index]
     } == dict(driving)
-    assert sum(fleet.congestion.cars_on(road) for road in NETWORK.roads) == driving.total()
+    assert sum(fleet.congestion.cars_on(road) for road in city().roads) == driving.total()

@@ -12,8 +12,7 @@ from penstock.traffic.simulator.geometry import crosses, heading, length_m
 from penstock.traffic.simulator.network import Network, build_network, river_line, wrapped
 from penstock.traffic.simulator.plan import BRIDGE_NAMES
 from penstock.traffic.simulator.streets import streets_geojson
-
-NETWORK = build_network(DEFAULT_GRID)
+from tests.unit.traffic.simulator.city import city
 
 
 def ends_of(network: Network, index: int) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -22,14 +21,14 @@ def ends_of(network: Network, index: int) -> tuple[tuple[float, float], tuple[fl
 
 
 def test_it_is_one_piece_without_dead_ends() -> None:
-    assert [len(part) for part in NETWORK.parts] == [len(NETWORK.points)]
-    assert min(len(roads) for roads in NETWORK.leaving()) >= 2
+    assert [len(part) for part in city().parts] == [len(city().points)]
+    assert min(len(roads) for roads in city().leaving()) >= 2
 
 
 def test_every_street_goes_both_ways() -> None:
-    ways = {(road.start, road.end): road for road in NETWORK.roads}
-    assert len(ways) == len(NETWORK.roads)
-    for road in NETWORK.roads:
+    ways = {(road.start, road.end): road for road in city().roads}
+    assert len(ways) == len(city().roads)
+    for road in city().roads:
         back = ways[road.end, road.start]
         assert (back.kind, back.length_m, back.north, back.east) == (
             road.kind,
@@ -43,25 +42,25 @@ def test_bridges_are_the_only_ways_across_the_river() -> None:
     river = list(pairwise(river_line(DEFAULT_GRID)))
     across = [
         road
-        for road in NETWORK.roads
-        if any(crosses(ends_of(NETWORK, road.index), stretch) for stretch in river)
+        for road in city().roads
+        if any(crosses(ends_of(city(), road.index), stretch) for stretch in river)
     ]
     assert len(across) == 2 * len(BRIDGE_NAMES)
     assert {road.kind for road in across} == {"bridge"}
-    assert sum(road.kind == "bridge" for road in NETWORK.roads) == len(across)
+    assert sum(road.kind == "bridge" for road in city().roads) == len(across)
 
 
 def test_without_the_bridges_there_are_two_cities() -> None:
     from penstock.traffic.simulator.graph import components
 
-    banks = components((road.start, road.end) for road in NETWORK.roads if road.kind != "bridge")
+    banks = components((road.start, road.end) for road in city().roads if road.kind != "bridge")
     assert len(banks) == 2
-    assert min(map(len, banks)) > len(NETWORK.points) // 5
+    assert min(map(len, banks)) > len(city().points) // 5
 
 
 def test_roads_know_where_they_lead() -> None:
-    for road in NETWORK.roads:
-        start, end = ends_of(NETWORK, road.index)
+    for road in city().roads:
+        start, end = ends_of(city(), road.index)
         assert road.lat == round(start[0] * 1e6)
         assert road.lat + road.north == round(end[0] * 1e6)
         assert road.lon + road.east == round(end[1] * 1e6)
@@ -87,11 +86,11 @@ def test_all_of_it_is_on_any_map(grid: Grid) -> None:
 
 def test_the_city_is_the_same_for_everybody() -> None:
     again = build_network(DEFAULT_GRID)
-    assert streets_geojson(again, DEFAULT_GRID) == streets_geojson(NETWORK, DEFAULT_GRID)
+    assert streets_geojson(again, DEFAULT_GRID) == streets_geojson(city(), DEFAULT_GRID)
 
 
 def test_streets_as_geojson() -> None:
-    streets = streets_geojson(NETWORK, DEFAULT_GRID)
+    streets = streets_geojson(city(), DEFAULT_GRID)
     assert len(json.dumps(streets)) < 500_000
     kinds = [feature["properties"]["kind"] for feature in streets["features"]]
     assert set(kinds) == {"river", "avenue", "arterial", "street", "bridge"}
@@ -113,13 +112,13 @@ def test_streets_as_geojson() -> None:
         for lon, lat in line:
             assert DEFAULT_GRID.contains(lat, lon)
             assert (round(lon, 6), round(lat, 6)) == (lon, lat)
-    assert segments == len(NETWORK.roads) // 2, "every street is drawn once"
+    assert segments == len(city().roads) // 2, "every street is drawn once"
 
 
 @pytest.mark.parametrize("wanted", [{(0, 0)}, {(1, 1)}, {(0, 1), (1, 1)}, {(0, 0), (1, 1)}])
 def test_restricted_to_quadrants(wanted: set[tuple[int, int]]) -> None:
     quadrants = {Quadrant(*each) for each in wanted}
-    network = NETWORK.restricted(DEFAULT_GRID, quadrants)
+    network = city().restricted(DEFAULT_GRID, quadrants)
     for road in network.roads:
         start, end = ends_of(network, road.index)
         for share in (0.0, 0.25, 0.5, 0.75, 1.0):

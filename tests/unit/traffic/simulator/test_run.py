@@ -12,16 +12,14 @@ import pytest
 
 from penstock.client.errors import DisconnectedServerError, TopicClusterDoesNotExistError
 from penstock.traffic.grid import DEFAULT_GRID, Quadrant
-from penstock.traffic.simulator.network import build_network
 from penstock.traffic.simulator.run import STEPS_PER_WRITE, Progress, Simulation, Stop
 from penstock.traffic.simulator.settings import Parts, Settings, make_parts
+from tests.unit.traffic.simulator.city import city
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.traffic.position import Position
-
-NETWORK = build_network(DEFAULT_GRID)
 
 
 class ListClient:
@@ -46,7 +44,7 @@ class Run:
     def __init__(self, **settings: Any) -> None:
         self.client = ListClient()
         self.parts: Parts = make_parts(
-            Settings(**{"cars": 40, "rate": 20.0} | settings), NETWORK, DEFAULT_GRID
+            Settings(**{"cars": 40, "rate": 20.0} | settings), city(), DEFAULT_GRID
         )
         self.stop = Stop()
         self.progress: list[Progress] = []
@@ -170,12 +168,12 @@ def test_the_collector_is_as_it_was_before() -> None:
 @pytest.mark.parametrize("quadrant", [Quadrant(2, 0), Quadrant(0, 2)])
 def test_a_quadrant_that_the_map_does_not_have(quadrant: Quadrant) -> None:
     with pytest.raises(TopicClusterDoesNotExistError, match=f"no quadrant r{quadrant.row}.c{quadrant.col}"):
-        make_parts(Settings(cars=1, quadrants=(quadrant,)), NETWORK, DEFAULT_GRID)
+        make_parts(Settings(cars=1, quadrants=(quadrant,)), city(), DEFAULT_GRID)
 
 
 def test_cars_drive_the_same_with_and_without_faults() -> None:
     parts = [
-        make_parts(Settings(cars=30, duplicates=share, broken=share), NETWORK, DEFAULT_GRID)
+        make_parts(Settings(cars=30, duplicates=share, broken=share), city(), DEFAULT_GRID)
         for share in (0.0, 0.5)
     ]
     with_faults: list[list[Position]] = [[], []]

@@ -7,17 +7,16 @@ from random import Random
 import pytest
 
 from penstock.traffic.grid import DEFAULT_GRID
-from penstock.traffic.simulator.network import build_network
 from penstock.traffic.simulator.places import Places
 from penstock.traffic.simulator.trips import STAY_S_MIN, Commuter, Day, Rover
+from tests.unit.traffic.simulator.city import city
 
-NETWORK = build_network(DEFAULT_GRID)
 DAY = Day(length_s=240.0, start_hour=6.0)
 """Ten seconds are an hour."""
 
 
 def make_places(seed: int = 0) -> Places:
-    return Places(NETWORK, DEFAULT_GRID, NETWORK.parts[0], Random(seed))
+    return Places(city(), DEFAULT_GRID, city().parts[0], Random(seed))
 
 
 def make_commuter() -> Commuter:
