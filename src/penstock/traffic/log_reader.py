@@ -27,7 +27,7 @@ from penstock.client.errors import (
     TopicClusterDoesNotExistError,
     TopicNotFoundError,
 )
-from penstock.client.kafka.cluster import REQUEST_S_MAX
+from penstock.client.kafka.cluster import REQUEST_S_MAX, SILENCE_MS_MAX
 from penstock.client.kafka.failures import as_error, error_code, error_line, passes
 from penstock.client.kafka.listed_offsets import list_offsets
 
@@ -144,6 +144,7 @@ class LogReader:
             queued_max_messages_kbytes=QUEUE_KIB_MAX,
             fetch_queue_backoff_ms=5,
             fetch_wait_max_ms=FETCH_WAIT_MS,
+            socket_timeout_ms=SILENCE_MS_MAX,
         )
 
 

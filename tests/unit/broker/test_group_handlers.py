@@ -123,6 +123,19 @@ def test_a_member_joins_syncs_lives_and_leaves_in_every_version(version: int) ->
     with_broker(work)
 
 
+def test_a_coordinator_that_loads_believes_that_a_member_lives() -> None:
+    async def work(broker: InProcess) -> None:
+        await prepare(broker)
+        joined = await join_and_sync(broker)
+        shard = broker.broker.groups.shard("g")
+        shard.is_loading = True
+        who = {"group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id}
+        assert (await broker.ask(HEARTBEAT, 4, who)).error_code is ErrorCode.none
+        shard.is_loading = False
+
+    with_broker(work)
+
+
 def test_errors_of_joining() -> None:
     async def work(broker: InProcess) -> None:
         await prepare(broker)

@@ -1,10 +1,14 @@
-"""Heartbeat (12), versions 0–4: a member lives, and asks whether the group rebalances."""
+"""Heartbeat (12), versions 0–4: a member lives, and asks whether the group rebalances.
+
+A coordinator that still loads its log does not know its members, and believes them, as Kafka does: clients
+take COORDINATOR_LOAD_IN_PROGRESS in answer to a heartbeat for the end of it (aiokafka's heartbeats stop).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.types import ApiError
+from penstock.types import ApiError, ErrorCode
 from penstock.wire.registry import api
 
 if TYPE_CHECKING:
@@ -21,5 +25,6 @@ def heartbeat(request: HeartbeatRequest, context: RequestContext) -> Body:
             request.group_id, request.member_id, request.group_instance_id, request.generation_id
         )
     except ApiError as error:
-        error_code = error.code
+        is_loading = error.code is ErrorCode.coordinator_load_in_progress
+        error_code = ErrorCode.none if is_loading else error.code
     return {"error_code": error_code}
