@@ -46,14 +46,6 @@ def scripts_beside(file: str) -> list[Path]:
     return sorted(Path(file).parent.glob("*.script"))
 
 
-def defects_beside(file: str) -> list[Path]:
-    """Scripts that end in a VIOLATION of what must always hold: the core is wrong.
-
-    When it is mended, the script moves up, with the trace that it has then.
-    """
-    return sorted((Path(file).parent / "defects").glob("*.script"))
-
-
 def duration_ms(text: str) -> int:
     found = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text)
     assert found is not None, f"{text} is no duration"

@@ -62,7 +62,7 @@ class ActiveController:
         self.cluster.check_in_sync()
 
     def note(self, index: int, partition: PartitionImage, before: PartitionImage | None) -> None:
-        assert not partition.unclean, "an election that is not clean, and nothing was lost"
+        assert partition.isr, "nobody is in sync, and nothing was lost"
         gone = set(before.isr if before is not None else ()) - set(partition.isr) - self.excused
         assert not gone or len(partition.isr) >= self.minimum, (
             f"partition {index}: the in-sync set is {partition.isr}, below the minimum, without {gone}"

@@ -106,8 +106,8 @@ def shrinks_below_the_minimum(patch: pytest.MonkeyPatch) -> None:
 def takes_a_wiped_disk_for_the_one_it_replaced(patch: pytest.MonkeyPatch) -> None:
     original = brokers.settle_replicas_of
 
-    def settle(*arguments: object, lost: bool = False) -> object:
-        return original(*arguments, lost=False)  # type: ignore[arg-type]  # handed on as they came
+    def settle(*arguments: object, **_: object) -> object:
+        return original(*arguments)  # type: ignore[arg-type]  # handed on as they came
 
     patch.setattr(brokers, "settle_replicas_of", settle)
 

@@ -208,7 +208,7 @@ class Broker:
         self.controller.subscribe(self.partitions.apply)
         await self.controller.begin(self.partitions.open_all)
         if self.lost_replicas.found and not config.is_alone:
-            await self._unless_failed(self.lifecycle.register_as_unclean())
+            await self._unless_failed(self.lifecycle.register_as_damaged())
         await self.groups.start()
         await self.transactions.start()
         self.lifecycle.start()

@@ -106,7 +106,7 @@ class ControllerChannel:
             ],
             "rack": registration.rack,
             "log_dirs": [registration.storage_id],
-            "previous_broker_epoch": 0 if registration.is_clean else -1,
+            "previous_broker_epoch": -2 if registration.is_damaged else 0 if registration.is_clean else -1,
         }
         answer = await self._ask(REGISTRATION, body, Lane.CONTROL, self._wait_s)
         check(answer.error_code, "registration")

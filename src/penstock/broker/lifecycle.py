@@ -60,6 +60,7 @@ class Lifecycle:
         self._controller = controller
         self._channel = channel
         self._is_clean = is_clean
+        self._is_damaged = False
         self._on_failure = on_failure
         self._incarnation = uuid.uuid4()
         self._address = ("", 0)
@@ -78,9 +79,9 @@ class Lifecycle:
             await self._register()
         self.is_fenced = not self._config.is_alone
 
-    async def register_as_unclean(self) -> None:
+    async def register_as_damaged(self) -> None:
         """Before heartbeats begin: what this broker holds turned out to be less than others count on."""
-        self._is_clean = False
+        self._is_clean, self._is_damaged = False, True
         self._incarnation = uuid.uuid4()
         await self._register()
 
@@ -92,6 +93,7 @@ class Lifecycle:
             *self._address,
             self._config.rack,
             is_clean=self._is_clean,
+            is_damaged=self._is_damaged,
         )
         loop = asyncio.get_running_loop()
         give_up_at = 0.0

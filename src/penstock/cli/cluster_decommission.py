@@ -7,7 +7,6 @@ with whatever it holds; therefore nothing is sent before the other side is known
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from confluent_kafka.admin import ConfigResource, ResourceType
 
+from penstock.cli.cluster_requests import NoAnswerError, ask_broker
 from penstock.cli.kafka import answer, cluster_metadata, connect
 from penstock.cli.options import BOOTSTRAP, Bootstrap, Json
 from penstock.cli.output import CommandFailed, counted, print_json
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     """Called with the number of replicas that are left, whenever it was looked at."""
 
 UNREGISTER_BROKER: Final = (64, 0)
-CLIENT_ID: Final = "penstock-cli"
-CONNECT_S_MAX: Final = 3.0
-ANSWER_S_MAX: Final = 10.0
 SILENCE_S_MAX: Final = 30.0
 """Without an answer of the controller, as while another one is elected."""
 ASK_AGAIN_S: Final = 0.5
@@ -146,32 +143,14 @@ class Decommissioning:
 
     def _answer(self) -> tuple[Any, str | None]:
         """Of the first broker that gives one."""
-        from penstock.peers.connection import PeerError
         from penstock.types import ErrorCode
 
         reason = "no broker of the cluster is running"
         for host, port in self._addresses:
             try:
-                told = asyncio.run(unregister(host, port, self._broker_id))
-            except PeerError as error:
+                told = ask_broker(host, port, UNREGISTER_BROKER, {"broker_id": self._broker_id})
+            except NoAnswerError as error:
                 reason = str(error)
             else:
                 return told.error_code, told.error_message
         return ErrorCode.request_timed_out, reason
-
-
-async def unregister(host: str, port: int, broker_id: int) -> Any:
-    """The answer; PeerError if there is none."""
-    from penstock.peers.connection import PeerConnection, PeerError
-    from penstock.wire.exchange import load_exchange
-    from penstock.wire.primitives import DecodeError
-
-    exchange = load_exchange(*UNREGISTER_BROKER)
-    connection = await PeerConnection.open(host, port, CONNECT_S_MAX)
-    try:
-        request = exchange.request(1, CLIENT_ID, {"broker_id": broker_id})
-        return exchange.response(await connection.ask(1, [request], ANSWER_S_MAX))
-    except DecodeError as error:
-        raise PeerError(f"{host}:{port}: {error}") from error
-    finally:
-        connection.close("done")

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from penstock.controller.recovery import Recovery
 from penstock.controller.sessions import BrokerSessions
 from penstock.metadata import brokers
 from penstock.metadata.image import ImageDraft
@@ -60,6 +61,7 @@ class ActiveController:
         limits: ClusterLimits,
         *,
         min_insync: MinInsync,
+        is_unclean_allowed: Callable[[str], bool],
         new_cluster_id: Callable[[], str],
         end_offset: Callable[[], int],
         watches_brokers: bool,
@@ -74,6 +76,13 @@ class ActiveController:
         self._end_offset = end_offset
         self._watches_brokers = watches_brokers
         self._sessions = BrokerSessions(limits.broker_session_ms)
+        self.recovery = Recovery(
+            peers,
+            lambda: self._publisher.image,
+            self.change,
+            is_unclean_allowed=is_unclean_allowed,
+            patience_s=limits.broker_session_ms / 1000,
+        )
         self._unfence_offsets: dict[int, int] = {}
         """Up to where each fenced broker must know the metadata before it serves again."""
         self._one_at_a_time = asyncio.Lock()
@@ -97,6 +106,10 @@ class ActiveController:
             log.info("no longer the active controller")
         self.epoch = None
         self._fail_commits()
+        self._watch_nobody()
+
+    def _watch_nobody(self) -> None:
+        self.recovery.stop()
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
@@ -124,11 +137,11 @@ class ActiveController:
                 # Whoever died with the last controller broke its connection to that one, not to us.
                 self._probe_soon(broker.id, broker.epoch)
         self._watch = self._loop.create_task(self._watch_sessions())
+        self.recovery.start()
 
     async def stop(self) -> None:
         """Finish the changes under way, refuse further ones."""
-        if self._watch is not None:
-            self._watch.cancel()
+        self._watch_nobody()
         if asked_for := self._changes - self._fencings:
             await asyncio.wait(asked_for, timeout=2.0)
         self.epoch = None

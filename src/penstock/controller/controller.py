@@ -41,7 +41,7 @@ from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from penstock.config import NodeConfig
     from penstock.controller.publisher import Subscriber
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.metadata.image import MetadataImage
     from penstock.metadata.partition_changes import IsrChange, IsrOutcome
     from penstock.metadata.reassignments import Reassignment, ReassignmentOutcome
+    from penstock.metadata.recovery import Ends
     from penstock.metadata.topics import TopicOutcome, TopicReference
     from penstock.peers.peers import Peers
     from penstock.storage.interface import Storage
@@ -126,6 +127,7 @@ class Controller:
         self._active = ActiveController(
             self._driver, self._publisher, self._peers, config.cluster,
             min_insync=self.min_insync_replicas,
+            is_unclean_allowed=lambda topic: self.topic_config(topic).unclean_leader_election_enable,
             new_cluster_id=lambda: self._storage.cluster_id or self._new_cluster_id(),
             end_offset=lambda: self.log.end_offset,
             watches_brokers=not config.is_alone,
@@ -342,7 +344,13 @@ class Controller:
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition] | None, kind: int
     ) -> list[ElectionOutcome]:
-        return await self.active.change(lambda image: elections.elect_leaders(image, partitions, kind))
+        elections.check_type(kind)
+        ends: Mapping[TopicPartition, Ends] = {}
+        if kind == elections.ElectionType.UNCLEAN:
+            image = self.image
+            waiting = elections.without_leader(image, partitions)
+            ends = await self.active.recovery.ask_ends(image, waiting)
+        return await self.active.change(lambda image: elections.elect_leaders(image, partitions, kind, ends))
 
     async def alter_reassignments(self, requests: Sequence[Reassignment]) -> list[ReassignmentOutcome]:
         return await self.active.change(

@@ -14,13 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from penstock.metadata.configs import is_internal
 from penstock.metadata.image import (
     METADATA_VERSION,
     METADATA_VERSION_LEVEL,
     BrokerImage,
     MetadataImage,
+    ResourceType,
 )
-from penstock.metadata.leadership import Liveness, MinInsync, replicas_of, settle_replicas_of
+from penstock.metadata.leadership import Liveness, Loss, MinInsync, replicas_of, settle_replicas_of
 from penstock.metadata.records import (
     FeatureLevelRecord,
     FenceBrokerRecord,
@@ -43,7 +45,9 @@ class Registration:
     port: int
     rack: str | None = None
     is_clean: bool = True
-    """Whether the storage holds all that the last incarnation said it had."""
+    """Whether the storage holds all that the last incarnation had written, synced or not."""
+    is_damaged: bool = False
+    """Whether a log lacks even what was synced: then no flush policy says that another is whole."""
 
 
 def register_broker(
@@ -90,9 +94,16 @@ def register_broker(
         Liveness.of(image).without(registration.broker_id),
         min_insync,
         f"broker {registration.broker_id} started: {cause}",
-        lost=is_wiped or not registration.is_clean,
+        loss_in=lambda topic: _maybe_loss(image, registration, is_wiped, topic),
     )
     return records, broker_epoch
+
+
+def _maybe_loss(image: MetadataImage, registration: Registration, is_wiped: bool, topic: str) -> Loss | None:
+    # Under flush=commit what was acknowledged was synced before, however the last process ended.
+    is_synced = is_internal(topic) or image.configs(ResourceType.TOPIC, topic).get("flush") == "commit"
+    is_whole = registration.is_clean or (is_synced and not registration.is_damaged)
+    return None if is_whole and not is_wiped else Loss(registration.broker_id, is_wiped)
 
 
 def _cause_of_registration(known: BrokerImage | None, registration: Registration) -> str:
@@ -100,6 +111,8 @@ def _cause_of_registration(known: BrokerImage | None, registration: Registration
         return "new in the cluster"
     if known.storage_id != registration.storage_id:
         return "its data folder is another one than before"
+    if registration.is_damaged:
+        return "its last stop was not clean: a log lacks what it should have"
     if not registration.is_clean:
         return "its last stop was not clean"
     return "a new process on the same data"

@@ -187,8 +187,8 @@ _KEYS = (
     ),
     ConfigKey(
         "unclean.leader.election.enable", ConfigType.BOOLEAN, "false",
-        "Whether a replica that is not in sync may become leader. Penstock never elects such a replica."
-        + NO_EFFECT,
+        "Whether a replica that is not in sync may become leader when no in-sync replica is alive: the one"
+        " that has most. Messages that were acknowledged may be lost then.",
         None, "unclean.leader.election.enable",
     ),
 )  # fmt: skip

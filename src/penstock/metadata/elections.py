@@ -1,20 +1,23 @@
-"""Elections that somebody asks for (ElectLeaders): leadership goes back to the preferred replicas.
+"""Elections that somebody asks for (ElectLeaders).
 
-Elections that a broker's death calls for are held as part of that, see `leadership`.
+Leadership goes back to the preferred replicas; or, unclean, whoever has most leads a partition that no
+in-sync replica can lead, see `recovery`. Elections that a broker's death calls for are part of `leadership`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from penstock.metadata.leadership import Liveness, advanced, change_record
+from penstock.metadata.recovery import Ends, Leaderless, cause_of, current, led_by_greatest
 from penstock.types import ApiError, ErrorCode, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.metadata.records import MetadataRecord
 
@@ -34,11 +37,16 @@ class ElectionOutcome:
 
 
 def elect_leaders(
-    image: MetadataImage, partitions: Sequence[TopicPartition] | None, kind: int
+    image: MetadataImage,
+    partitions: Sequence[TopicPartition] | None,
+    kind: int,
+    ends: Mapping[TopicPartition, Ends] = MappingProxyType({}),
 ) -> tuple[list[MetadataRecord], list[ElectionOutcome]]:
-    """None asks for all partitions; the outcomes are of those that needed an election then."""
-    if kind not in list(ElectionType):
-        raise ApiError(ErrorCode.invalid_request, f"Unknown type of election: {kind}.")
+    """None asks for all partitions; the outcomes are of those that needed an election then.
+
+    Of an unclean election `ends` says what the replicas of partitions without a leader have.
+    """
+    check_type(kind)
     brokers = Liveness.of(image)
     records: list[MetadataRecord] = []
     outcomes = []
@@ -46,16 +54,33 @@ def elect_leaders(
         try:
             topic, before = _partition(image, wanted)
             if kind == ElectionType.UNCLEAN:
-                raise _refused_unclean(before)
-            after = _led_by_preferred(before, brokers)
+                after, cause = _led_by_greatest(image, before, ends.get(wanted, {}))
+            else:
+                after = _led_by_preferred(before, brokers)
+                cause = f"{after.leader} is the preferred leader"
         except ApiError as error:
             if partitions is not None or error.code is not ErrorCode.election_not_needed:
                 outcomes.append(ElectionOutcome(*wanted, error))
             continue
-        cause = f"{after.leader} is the preferred leader"
         records.append(change_record(topic.topic_id, wanted.partition, before, after, cause))
         outcomes.append(ElectionOutcome(*wanted))
     return records, outcomes
+
+
+def check_type(kind: int) -> None:
+    if kind not in list(ElectionType):
+        raise ApiError(ErrorCode.invalid_request, f"Unknown type of election: {kind}.")
+
+
+def without_leader(image: MetadataImage, partitions: Sequence[TopicPartition] | None) -> list[Leaderless]:
+    """Those of the partitions, or of all, that an unclean election can be asked for."""
+    return [
+        Leaderless(wanted, topic.topic_id, topic.partitions[wanted.partition], "it was asked for")
+        for wanted in (_every(image) if partitions is None else partitions)
+        if (topic := image.topics.get(wanted.topic)) is not None
+        and wanted.partition in topic.partitions
+        and topic.partitions[wanted.partition].leader == NO_LEADER
+    ]
 
 
 def _every(image: MetadataImage) -> list[TopicPartition]:
@@ -72,13 +97,17 @@ def _partition(image: MetadataImage, wanted: TopicPartition) -> tuple[TopicImage
     return topic, partition
 
 
-def _refused_unclean(partition: PartitionImage) -> ApiError:
-    if partition.leader != NO_LEADER:
-        return _not_needed()
-    return ApiError(
-        ErrorCode.eligible_leaders_not_available,
-        f"None of the in-sync replicas {list(partition.isr)} is alive, and no other is ever elected.",
-    )
+def _led_by_greatest(image: MetadataImage, before: PartitionImage, ends: Ends) -> tuple[PartitionImage, str]:
+    if before.leader != NO_LEADER:
+        raise _not_needed()
+    told = current(image, before, ends)
+    if not told:
+        raise ApiError(
+            ErrorCode.eligible_leaders_not_available,
+            f"None of the replicas {list(before.replicas)} is alive and can tell what it has.",
+        )
+    after = led_by_greatest(before, told)
+    return after, cause_of("it was asked for", told, after.leader)
 
 
 def _led_by_preferred(before: PartitionImage, brokers: Liveness) -> PartitionImage:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage, changed
+from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage, changed, created
 from penstock.metadata.records import (
     ClusterRecord,
     FenceBrokerRecord,
@@ -155,9 +155,7 @@ class _Story:
         yield ClusterEvent(EventKind.TOPIC_DELETED, f"topic {name} deleted", topic=name)
 
     def partition_added(self, record: PartitionRecord) -> Iterator[ClusterEvent]:
-        self._partitions[record.topic_id, record.partition] = PartitionImage(
-            record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch
-        )
+        self._partitions[record.topic_id, record.partition] = created(record)
         if record.topic_id in self._created or not self._added[record.topic_id]:
             return
         name, count = self._name(record.topic_id), self._added.pop(record.topic_id)  # told once
@@ -193,7 +191,8 @@ def _differences(
     if new.leader != old.leader:
         nodes = tuple(each for each in (new.leader, old.leader) if each != NO_LEADER)
         if new.leader == NO_LEADER:
-            text = f"{partition} has no leader: no in-sync replica is alive (was {old.leader})"
+            is_left = "alive" if new.isr else "left"
+            text = f"{partition} has no leader: no in-sync replica is {is_left} (was {old.leader})"
             yield EventKind.LEADER_LOST, f"{text}, epoch {new.leader_epoch}", nodes
         else:
             was = "none" if old.leader == NO_LEADER else str(old.leader)

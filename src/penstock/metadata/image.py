@@ -88,8 +88,10 @@ class PartitionImage(NamedTuple):
     partition_epoch: int
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    unclean: bool = False
-    """The only in-sync replica may have lost committed data; nobody has led since."""
+    last_isr: tuple[int, ...] = ()
+    """Who left the set because its log may lack its end, since the leader last proved to be one."""
+    wiped: tuple[int, ...] = ()
+    """Replicas that came back with an empty disk and have not been in sync since."""
 
     @property
     def original(self) -> tuple[int, ...]:
@@ -102,8 +104,16 @@ class PartitionImage(NamedTuple):
         return tuple(each for each in self.replicas if each not in self.removing)
 
 
+def created(record: PartitionRecord) -> PartitionImage:
+    image = PartitionImage(
+        record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch,
+        record.adding or (), record.removing or (), record.last_isr or (), record.wiped or (),
+    )  # fmt: skip
+    return image._replace(isr=(), last_isr=image.isr) if record.unclean else image
+
+
 def changed(old: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-    return PartitionImage(
+    image = PartitionImage(
         old.leader if record.leader is None else record.leader,
         old.leader_epoch if record.leader_epoch is None else record.leader_epoch,
         old.replicas if record.replicas is None else record.replicas,
@@ -111,8 +121,15 @@ def changed(old: PartitionImage, record: PartitionChangeRecord) -> PartitionImag
         record.partition_epoch,
         old.adding if record.adding is None else record.adding,
         old.removing if record.removing is None else record.removing,
-        old.unclean if record.unclean is None else record.unclean,
+        old.last_isr if record.last_isr is None else record.last_isr,
+        old.wiped if record.wiped is None else record.wiped,
     )
+    # Version 0.1 kept a last member that may have lost data in the set, with this mark until it led.
+    if record.unclean:
+        return image._replace(isr=(), last_isr=image.isr)
+    if record.unclean is False:
+        return image._replace(isr=old.last_isr if record.isr is None else record.isr, last_isr=())
+    return image
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +301,7 @@ class ImageDraft:
         partitions = self._partitions(record.topic_id)
         if record.partition in partitions:
             raise MetadataRecordError(f"partition {record.partition} of {record.topic_id} is created twice")
-        partitions[record.partition] = PartitionImage(
-            record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch,
-            record.adding or (), record.removing or (), record.unclean or False,
-        )  # fmt: skip
+        partitions[record.partition] = created(record)
 
     def _change_partition(self, record: PartitionChangeRecord) -> None:
         partitions = self._partitions(record.topic_id)

@@ -7,7 +7,10 @@ that an acknowledgement promised, and whoever of them comes back first may lead.
 A set that nobody can lead does not shrink at all, which would only make it harder to find a leader.
 
 There is one exception. A member that lost its data, or may have, is no copy: it leaves whatever the minimum
-says. If it was the last, there is nobody better, and it stays in the set, marked unclean until it is elected.
+says, also as the last one. A partition whose set is empty has no leader. Those who left because the ends of
+their logs may be missing are remembered until a leader has proved to be one, by a change of the set that it
+asked for: the committed records are with them or nowhere. How such a partition gets a leader again is in
+recovery.py.
 
 Any change begins a partition epoch, and a change of the leader a leader epoch. So does the end of a replica:
 it deletes its log, and should it come back, nothing is true any more of what the leader knew of it, nor of
@@ -53,19 +56,39 @@ class Liveness(NamedTuple):
         return Liveness(self.serving - {broker_id}, self.electable - {broker_id})
 
 
+class Loss(NamedTuple):
+    broker_id: int
+    is_wiped: bool
+    """Its disk is empty; else the end of its log may be missing."""
+
+
 def settled(
-    before: PartitionImage, brokers: Liveness, minimum: int, *, lost: int | None = None
+    before: PartitionImage, brokers: Liveness, minimum: int, *, loss: Loss | None = None
 ) -> PartitionImage:
-    """The partition as it should be with these brokers; `lost` is the one whose data may be gone."""
-    after = before
-    if lost in before.isr:
-        remaining = tuple(each for each in before.isr if each != lost)
-        after = after._replace(isr=remaining) if remaining else after._replace(unclean=True)
+    """The partition as it should be with these brokers."""
+    after = before if loss is None else _without_lost(before, loss)
     after = _maybe_reassigned(after, brokers)
     leader = _elected(after, brokers)
     if leader != NO_LEADER:
-        after = after._replace(isr=_shrunk(after, leader, brokers, minimum), unclean=False)
-    return advanced(before, after._replace(leader=leader))
+        after = after._replace(isr=_shrunk(after, leader, brokers, minimum))
+    after = after._replace(
+        leader=leader,
+        last_isr=tuple(each for each in after.last_isr if each in after.replicas),
+        wiped=tuple(each for each in after.wiped if each in after.replicas and each not in after.isr),
+    )
+    return advanced(before, after)
+
+
+def _without_lost(partition: PartitionImage, loss: Loss) -> PartitionImage:
+    lost = loss.broker_id
+    isr = tuple(each for each in partition.isr if each != lost)
+    last_isr, wiped = partition.last_isr, partition.wiped
+    if loss.is_wiped:
+        last_isr = tuple(each for each in last_isr if each != lost)
+        wiped = tuple(dict.fromkeys((*wiped, lost)))
+    elif lost in partition.isr:
+        last_isr = tuple(dict.fromkeys((*last_isr, lost)))
+    return partition._replace(isr=isr, last_isr=last_isr, wiped=wiped)
 
 
 def _maybe_reassigned(partition: PartitionImage, brokers: Liveness) -> PartitionImage:
@@ -106,11 +129,6 @@ def advanced(before: PartitionImage, after: PartitionImage) -> PartitionImage:
 def change_record(
     topic_id: UUID, partition: int, before: PartitionImage, after: PartitionImage, cause: str | None
 ) -> PartitionChangeRecord:
-    if before.unclean and not after.unclean:
-        cause = (
-            f"not a clean election: {after.leader} was the last in-sync replica and may have lost"
-            " committed messages"
-        )
     return PartitionChangeRecord(
         topic_id,
         partition,
@@ -121,8 +139,9 @@ def change_record(
         replicas=None if after.replicas == before.replicas else after.replicas,
         adding=None if after.adding == before.adding else after.adding,
         removing=None if after.removing == before.removing else after.removing,
-        unclean=None if after.unclean == before.unclean else after.unclean,
         cause=cause,
+        last_isr=None if after.last_isr == before.last_isr else after.last_isr,
+        wiped=None if after.wiped == before.wiped else after.wiped,
     )
 
 
@@ -141,13 +160,13 @@ def settle_replicas_of(
     min_insync: MinInsync,
     cause: str,
     *,
-    lost: bool = False,
+    loss_in: Callable[[str], Loss | None] = lambda _topic: None,
 ) -> list[PartitionChangeRecord]:
     """What a change in the life of one broker means for the partitions that it holds."""
     minimum = cache(min_insync)
     records = []
     for topic, index, before in replicas_of(image, broker_id):
-        after = settled(before, brokers, minimum(topic.name), lost=broker_id if lost else None)
+        after = settled(before, brokers, minimum(topic.name), loss=loss_in(topic.name))
         if after is not before:
             records.append(change_record(topic.topic_id, index, before, after, cause))
     return records

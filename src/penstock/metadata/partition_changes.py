@@ -117,7 +117,8 @@ def _changed(
             ErrorCode.not_enough_replicas,
             f"In-sync replicas are not given up below min.insync.replicas, which is {minimum}.",
         )
-    proposed = before._replace(isr=tuple(each for each in before.replicas if each in wanted))
+    # Who proposes a set leads: all that is committed is with these, whoever has lost something before.
+    proposed = before._replace(isr=tuple(each for each in before.replicas if each in wanted), last_isr=())
     # What comes of it may be more than the proposal: it may complete a reassignment.
     return advanced(before, settled(proposed, brokers, minimum))
 

@@ -119,15 +119,17 @@ class PartitionRecord:
     adding: Ids | None = None
     removing: Ids | None = None
     unclean: bool | None = None
+    """Version 0.1 wrote it: the only in-sync replica may have lost committed data."""
     cause: str | None = None
+    last_isr: Ids | None = None
+    wiped: Ids | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChangeRecord:
     """What changed in a partition; None stands for what did not. Each change has its partition epoch.
 
-    `adding` and `removing` are replicas on their way in and out; `unclean` is set while the only in-sync
-    replica is one that may have lost committed data.
+    `adding` and `removing` are replicas on their way in and out. The other fields are as in PartitionImage.
     """
 
     topic_id: UUID
@@ -140,7 +142,10 @@ class PartitionChangeRecord:
     adding: Ids | None = None
     removing: Ids | None = None
     unclean: bool | None = None
+    """Version 0.1 wrote it, see PartitionRecord. What it had in sync then is what `last_isr` is now."""
     cause: str | None = None
+    last_isr: Ids | None = None
+    wiped: Ids | None = None
 
 
 @dataclass(frozen=True, slots=True)

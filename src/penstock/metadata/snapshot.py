@@ -59,5 +59,6 @@ def _topic(topic: TopicImage) -> Iterator[MetadataRecord]:
     for index, each in topic.partitions.items():
         yield PartitionRecord(
             topic.topic_id, index, each.replicas, each.isr, each.leader, each.leader_epoch,
-            each.partition_epoch, each.adding or None, each.removing or None, each.unclean or None,
+            each.partition_epoch, each.adding or None, each.removing or None,
+            last_isr=each.last_isr or None, wiped=each.wiped or None,
         )  # fmt: skip

@@ -17,7 +17,8 @@ from penstock.metadata.image import ImageDraft, MetadataImage, PartitionImage
 from penstock.metadata.partition_changes import IsrChange, alter_partitions
 from penstock.metadata.reassignments import Reassignment, alter_reassignments
 from penstock.metadata.records import MetadataRecord, PartitionRecord, TopicRecord
-from penstock.types import ApiError, ErrorCode
+from penstock.metadata.recovery import Ends, leaderless, recover
+from penstock.types import ApiError, ErrorCode, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.replication.leader import Member, Proposal
@@ -76,6 +77,16 @@ class Controller:
 
     def elect_preferred(self) -> list[ErrorCode]:
         records, outcomes = elect_leaders(self.image, None, ElectionType.PREFERRED)
+        self._commit(records)
+        return [outcome.error.code for outcome in outcomes if outcome.error is not None]
+
+    def recover(self, ends: Ends) -> None:
+        where = {TopicPartition(TOPIC, 0): ends}
+        self._commit(recover(self.image, leaderless(self.image), where))
+
+    def elect_unclean(self, ends: Ends) -> list[ErrorCode]:
+        where = {TopicPartition(TOPIC, 0): ends}
+        records, outcomes = elect_leaders(self.image, None, ElectionType.UNCLEAN, where)
         self._commit(records)
         return [outcome.error.code for outcome in outcomes if outcome.error is not None]
 

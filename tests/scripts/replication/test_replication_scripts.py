@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.scripts.replication.world import World
-from tests.scripts.runner import check, defects_beside, run, scripts_beside
+from tests.scripts.runner import check, scripts_beside
 
 SCRIPTS = scripts_beside(__file__)
 
@@ -16,12 +16,6 @@ SCRIPTS = scripts_beside(__file__)
 def test_script(path: Path) -> None:
     check(path, World())
     assert "VIOLATION" not in path.read_text()
-
-
-@pytest.mark.parametrize("path", defects_beside(__file__), ids=lambda path: path.stem)
-@pytest.mark.xfail(strict=True, reason="a defect of the core")
-def test_defect(path: Path) -> None:
-    assert "VIOLATION" not in run(path.read_text(), World())
 
 
 def test_there_are_scripts() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from penstock.metadata.recovery import ReplicaEnd
+from penstock.replication.divergence import LogEnd
 from penstock.types import ErrorCode
 from tests.scripts.log import Entry, show_entries
 from tests.scripts.replication.broker import Broker, Disk, Fetch
@@ -45,9 +47,8 @@ class World:
         getattr(self, command.method)(command)
         if self._partition() != before:
             self.note(self._partition())
-        if not self._is_unclean():
-            in_sync = (self.brokers[each] for each in self.controller.partition.isr)
-            self.truth.in_sync((broker.id, broker.log) for broker in in_sync)
+        in_sync = (self.brokers[each] for each in self.controller.partition.isr)
+        self.truth.in_sync((broker.id, broker.log) for broker in in_sync)
         printed = self.lines + [f"VIOLATION: {line}" for line in self.truth.violations]
         self.truth.violations.clear()
         return printed or ["ok"]
@@ -63,11 +64,10 @@ class World:
         moving += f" removing={_ids(partition.removing)}" if partition.removing else ""
         return (
             f"partition: leader={partition.leader} epoch={partition.leader_epoch} isr={_ids(partition.isr)}"
-            f" partition_epoch={partition.partition_epoch}{moving}" + (" unclean" * partition.unclean)
+            f" partition_epoch={partition.partition_epoch}{moving}"
+            + (f" last_isr={_ids(partition.last_isr)}" if partition.last_isr else "")
+            + (f" wiped={_ids(partition.wiped)}" if partition.wiped else "")
         )
-
-    def _is_unclean(self) -> bool:
-        return self.controller.partition.unclean
 
     def _fresh(self) -> UUID:
         self._ids += 1
@@ -111,12 +111,7 @@ class World:
 
     def do_unfence(self, command: Command) -> None:
         for broker_id in command.ids:
-            was_unclean = self._is_unclean()
             self.controller.unfence(broker_id)
-            if was_unclean and not self._is_unclean():
-                others = [broker.log for broker in self.brokers.values() if broker.is_up]
-                lost = self.truth.lost(self.brokers[self.controller.partition.leader].log, others)
-                self.note(f"lost: {show_entries(lost)}")
 
     def do_stop(self, command: Command) -> None:
         for broker_id in command.ids:
@@ -133,6 +128,26 @@ class World:
     def do_elect(self, command: Command) -> None:
         for error in self.controller.elect_preferred():
             self.note(error.name)
+
+    def do_recover(self, command: Command) -> None:
+        """The controller asks the live replicas what they have; `asked` if somebody consents to a loss."""
+        before = self.controller.partition
+        ends = {
+            broker.id: ReplicaEnd(
+                broker.epoch, before.leader_epoch, LogEnd(broker.log.epochs.latest, broker.log.log_end_offset)
+            )
+            for broker in self.brokers.values()
+            if broker.is_up
+        }
+        if "asked" in command.words:
+            for error in self.controller.elect_unclean(ends):
+                self.note(error.name)
+        else:
+            self.controller.recover(ends)
+        leader = self.controller.partition.leader
+        if leader != before.leader:
+            others = [broker.log for broker in self.brokers.values() if broker.is_up]
+            self.note(f"lost: {show_entries(self.truth.lost(self.brokers[leader].log, others))}")
 
     def do_reassign(self, command: Command) -> None:
         self.controller.reassign(tuple(command.ids))

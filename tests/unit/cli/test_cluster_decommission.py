@@ -11,12 +11,12 @@ import pytest
 
 from penstock.cli import cluster_decommission
 from penstock.cli.cluster_decommission import decommission
+from penstock.cli.cluster_requests import NoAnswerError
 from penstock.cli.output import CommandFailed
-from penstock.peers.connection import PeerError
 from penstock.types import ErrorCode
 
 MOVING = ErrorCode.reassignment_in_progress
-Answer = tuple[ErrorCode, str | None] | PeerError
+Answer = tuple[ErrorCode, str | None] | NoAnswerError
 
 
 class World:
@@ -33,7 +33,7 @@ class World:
         monkeypatch.setattr(cluster_decommission, "ASK_AGAIN_S", 0.001)
         monkeypatch.setattr(cluster_decommission, "connect", lambda _bootstrap: self)
         monkeypatch.setattr(cluster_decommission, "cluster_metadata", lambda *_: self.metadata())
-        monkeypatch.setattr(cluster_decommission, "unregister", self.unregister)
+        monkeypatch.setattr(cluster_decommission, "ask_broker", self.unregister)
 
     def metadata(self) -> Any:
         count = self.held.pop(0) if len(self.held) > 1 else self.held[0]
@@ -51,10 +51,10 @@ class World:
         future.set_result(self.configs)
         return dict.fromkeys(resources, future)
 
-    async def unregister(self, _host: str, port: int, broker_id: int) -> Any:
-        self.asked.append((port, broker_id))
+    def unregister(self, _host: str, port: int, _api: tuple[int, int], body: dict[str, int]) -> Any:
+        self.asked.append((port, body["broker_id"]))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, PeerError):
+        if isinstance(answer, NoAnswerError):
             raise answer
         return SimpleNamespace(error_code=answer[0], error_message=answer[1])
 
@@ -113,7 +113,7 @@ def test_a_broker_that_is_not_there(world: World) -> None:
 
 def test_an_answer_that_was_lost(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     """It was the one that said that the broker is out."""
-    lost = [PeerError("no answer")] * len(world.brokers)
+    lost = [NoAnswerError("no answer")] * len(world.brokers)
     world.answers = [*lost, (ErrorCode.broker_id_not_registered, "No broker 4 is registered.")]
     decommission(4)
     assert capsys.readouterr().out.splitlines()[-1] == "broker 4 is no longer part of the cluster"
@@ -121,14 +121,14 @@ def test_an_answer_that_was_lost(world: World, capsys: pytest.CaptureFixture[str
 
 
 def test_the_one_that_leaves_is_asked_last(world: World) -> None:
-    world.answers = [PeerError("down")] * 3 + [(ErrorCode.none, None)]
+    world.answers = [NoAnswerError("down")] * 3 + [(ErrorCode.none, None)]
     decommission(1, json=True)
     assert [port for port, _ in world.asked] == [9093, 9094, 9095, 9092]
 
 
 def test_nobody_answers_for_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_decommission, "SILENCE_S_MAX", 0.02)
-    world.answers = [PeerError("h:9095: no answer in 10 s")]
+    world.answers = [NoAnswerError("h:9095: no answer in 10 s")]
     with pytest.raises(CommandFailed, match="h:9095: no answer in 10 s"):
         decommission(4)
     assert len(world.asked) > 4

@@ -12,8 +12,10 @@ from penstock.metadata.brokers import (
     unfence_broker,
     unregister_broker,
 )
-from penstock.metadata.image import NO_LEADER, MetadataImage
+from penstock.metadata.image import NO_LEADER, MetadataImage, ResourceType
+from penstock.metadata.partition_changes import IsrChange, alter_partitions
 from penstock.metadata.records import (
+    ConfigRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
     RegisterBrokerRecord,
@@ -102,7 +104,7 @@ def test_what_nobody_else_can_lead_waits_for_the_broker_under_a_new_epoch() -> N
 
 def test_a_clean_member_that_the_minimum_needs_stays_in_sync() -> None:
     image, _ = registered(with_topic(cluster(2), "t", replicas=(1, 2)), 2, minimum=2)
-    assert partition_of(image) == (1, 0, (1, 2), (1, 2), 0, (), (), False)
+    assert partition_of(image) == (1, 0, (1, 2), (1, 2), 0, (), (), (), ())
 
 
 @pytest.mark.parametrize(
@@ -119,26 +121,49 @@ def test_a_member_that_may_have_lost_data_leaves_even_below_the_minimum(
     assert why in told[0]
 
 
-def test_the_last_member_that_may_have_lost_data_is_elected_and_the_log_says_so() -> None:
+def test_the_last_member_is_not_elected_with_an_empty_disk() -> None:
     image = fenced(with_topic(cluster(2), "t", replicas=(1, 2)), 2, 1)
     assert (partition_of(image).leader, partition_of(image).isr) == (NO_LEADER, (1,))
     image, _ = registered(image, 1, storage_id=WIPED)
-    waiting = partition_of(image)
-    assert (waiting.leader, waiting.isr, waiting.unclean) == (NO_LEADER, (1,), True)
-    records = unfence_broker(image, 1, at_least(1))
-    image, _ = apply(image, records)
-    assert (partition_of(image).leader, partition_of(image).unclean) == (1, False)
-    assert causes(records) == [
-        "not a clean election: 1 was the last in-sync replica and may have lost committed messages"
-    ]
+    assert (partition_of(image).isr, partition_of(image).wiped) == ((), (1,))
+    for broker_id in (1, 2):
+        image, _ = apply(image, unfence_broker(image, broker_id, at_least(1)))
+    assert partition_of(image).leader == NO_LEADER
 
 
-def test_the_mark_of_lost_data_outlives_a_clean_restart() -> None:
-    image, _ = registered(with_topic(cluster(1), "t"), 1, is_clean=False)
+def test_who_may_have_lost_the_end_of_its_log_is_remembered_until_a_leader_proves_to_be_one() -> None:
+    image, _ = registered(with_topic(cluster(3), "t", replicas=(1, 2, 3)), 1, is_clean=False)
+    # The metadata say that 2 leads. Whether it is alive, they cannot know.
+    assert (partition_of(image).leader, partition_of(image).last_isr) == (2, (1,))
     again = Registration(1, UUID(int=5001), STORAGE_ID, "localhost", 9092)
     records, _ = register_broker(image, again, broker_epoch=60, is_alive=False, min_insync=at_least(1))
+    assert partition_of(apply(image, records)[0]).last_isr == (1,), "also through a clean restart"
+    topic = image.topics["t"]
+    change = IsrChange(topic.topic_id, 0, 1, partition_of(image).partition_epoch, ((2, 0),))
+    records, (outcome,) = alter_partitions(image, 2, 0, [change], at_least(1))
+    assert outcome.error is None
+    assert partition_of(apply(image, records)[0]).last_isr == ()
+
+
+def test_a_disk_that_is_lost_after_an_unclean_stop_is_not_waited_for() -> None:
+    image, _ = registered(with_topic(cluster(1), "t"), 1, is_clean=False)
+    assert (partition_of(image).last_isr, partition_of(image).wiped) == ((1,), ())
+    registration = Registration(1, UUID(int=5001), WIPED, "localhost", 9092)
+    records, _ = register_broker(image, registration, broker_epoch=60, is_alive=False, min_insync=at_least(1))
     image, _ = apply(image, records)
-    assert "not a clean election" in str(causes(unfence_broker(image, 1, at_least(1)))[0])
+    assert (partition_of(image).last_isr, partition_of(image).wiped) == ((), (1,))
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "synced"])
+def test_what_is_synced_before_it_is_acknowledged_bears_a_stop_that_was_not_clean(topic: str) -> None:
+    image = with_topic(cluster(2), topic, replicas=(1, 2))
+    if topic == "synced":
+        image, _ = apply(image, [ConfigRecord(ResourceType.TOPIC, topic, "flush", "commit")])
+    after, _ = registered(image, 2, is_clean=False, minimum=2)
+    assert partition_of(after, topic).isr == (1, 2)
+    registration = Registration(2, NEW, STORAGE_ID, "localhost", 9092, is_clean=False, is_damaged=True)
+    records, _ = register_broker(image, registration, broker_epoch=50, is_alive=False, min_insync=at_least(2))
+    assert partition_of(apply(image, records)[0], topic).isr == (1,), "a damaged log is lost all the same"
 
 
 # Fencing

@@ -24,7 +24,7 @@ from penstock.metadata.records import (
     UnregisterBrokerRecord,
     VotersRecord,
 )
-from tests.unit.metadata.builders import apply, cluster, registration, with_topic
+from tests.unit.metadata.builders import apply, cluster, partition_of, registration, with_topic
 
 A, B = UUID(int=1), UUID(int=2)
 
@@ -178,3 +178,18 @@ def test_a_record_that_contradicts_the_image_is_refused(record: MetadataRecord) 
     draft = ImageDraft(with_topic(cluster(), "a"))
     with pytest.raises(MetadataRecordError):
         draft.apply(record)
+
+
+def test_a_last_member_that_may_have_lost_data_as_version_0_1_wrote_it() -> None:
+    """It stayed in the set, marked, until it was elected."""
+    topic = UUID(int=1)
+    image = with_topic(cluster(2), "t", replicas=(1, 2))
+    marked, _ = apply(image, [PartitionChangeRecord(topic, 0, 1, leader=-1, isr=(1,), unclean=True)])
+    assert (partition_of(marked).isr, partition_of(marked).last_isr) == ((), (1,))
+    elected, _ = apply(marked, [PartitionChangeRecord(topic, 0, 2, leader=1, unclean=False)])
+    assert (partition_of(elected).isr, partition_of(elected).last_isr) == ((1,), ())
+    in_snapshot, _ = apply(
+        cluster(2),
+        [TopicRecord("t", topic), PartitionRecord(topic, 0, (1, 2), (1,), -1, 3, 4, unclean=True)],
+    )
+    assert (partition_of(in_snapshot).isr, partition_of(in_snapshot).last_isr) == ((), (1,))

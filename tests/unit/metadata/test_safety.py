@@ -1,13 +1,14 @@
 """Any history of decisions: what always holds of the partitions, and that acknowledged data stays.
 
-Beside the image the test keeps, for each replica, how much of its partition it has. A write is acknowledged
-when there are enough in-sync replicas and all of them have it; a leader proposes any in-sync set, in which
-those that are alive have what it has, and those that are not must be refused.
+Beside the image the test keeps the log of each replica. A write is acknowledged when there are enough
+in-sync replicas and all of them have it; a leader proposes any in-sync set, in which those that are alive
+have what it has, and those that are not must be refused. What is lost with the last in-sync replicas is lost:
+but nothing that one of those has who are waited for, or who live.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from uuid import UUID
 
 from hypothesis import settings
@@ -21,14 +22,16 @@ from penstock.metadata.brokers import (
     stop_broker,
     unfence_broker,
 )
-from penstock.metadata.elections import elect_leaders
+from penstock.metadata.elections import ElectionType, elect_leaders
 from penstock.metadata.events import events_of
 from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage
 from penstock.metadata.partition_changes import IsrChange, alter_partitions
 from penstock.metadata.reassignments import Reassignment, alter_reassignments, decommission
 from penstock.metadata.records import MetadataRecord, PartitionChangeRecord, decode, encode
+from penstock.metadata.recovery import ReplicaEnd, leaderless, recover
 from penstock.metadata.snapshot import snapshot_records
-from penstock.types import ApiError
+from penstock.replication.divergence import LogEnd
+from penstock.types import ApiError, TopicPartition
 from tests.support.examples import HISTORIES
 from tests.unit.metadata.builders import apply, cluster, with_topic
 
@@ -37,6 +40,8 @@ BROKER = st.integers(1, BROKERS)
 REPLICAS = st.lists(BROKER, min_size=1, max_size=4, unique=True).map(tuple)
 TOPICS = {"one": (1, (2,)), "two": (1, (1, 2)), "three": (2, (3, 1, 2)), "four": (3, (2, 3, 4, 5))}
 TOPIC = st.sampled_from(sorted(TOPICS))
+Log = tuple[tuple[int, int], ...]
+"""Of each record the epoch and a number of its own."""
 
 
 class Decisions(RuleBasedStateMachine):
@@ -48,8 +53,9 @@ class Decisions(RuleBasedStateMachine):
         for number, (name, (_, replicas)) in enumerate(TOPICS.items(), start=1):
             self.image = with_topic(self.image, name, topic_id=number, replicas=replicas)
         self.epoch = 0
-        self.length: Counter[tuple[str, int]] = Counter()
-        self.acknowledged: Counter[str] = Counter()
+        self.written = 0
+        self.logs: defaultdict[tuple[str, int], Log] = defaultdict(tuple)
+        self.acknowledged: defaultdict[str, Log] = defaultdict(tuple)
 
     def minimum(self, topic: str) -> int:
         return TOPICS[topic][0]
@@ -69,8 +75,6 @@ class Decisions(RuleBasedStateMachine):
             has_moved = set(new.isr) == set(new.replicas)  # to fewer replicas than the minimum
             if left and len(new.isr) < self.minimum(name) and not has_moved:
                 assert left == {lost}
-            if old.unclean and not new.unclean:
-                self.acknowledged[name] = self.length[name, new.leader]  # lost, and the log says so
 
     @staticmethod
     def check_epochs(old: PartitionImage, new: PartitionImage) -> None:
@@ -90,8 +94,8 @@ class Decisions(RuleBasedStateMachine):
     def stop(self, broker_id: int) -> None:
         self.write(stop_broker(self.image, broker_id, self.minimum))
 
-    @rule(broker_id=BROKER, fate=st.sampled_from(["clean", "clean", "unclean", "wiped"]))
-    def register(self, broker_id: int, fate: str) -> None:
+    @rule(broker_id=BROKER, fate=st.sampled_from(["clean", "unclean", "wiped"]), lost=st.integers(0, 2))
+    def register(self, broker_id: int, fate: str, lost: int) -> None:
         self.epoch += 1
         storage_id = self.image.brokers[broker_id].storage_id
         if fate == "wiped":
@@ -103,9 +107,12 @@ class Decisions(RuleBasedStateMachine):
             self.image, registration, broker_epoch=self.epoch, is_alive=False, min_insync=self.minimum
         )
         assert epoch == self.epoch
-        if fate != "clean":
-            for name in TOPICS:
-                self.length[name, broker_id] = 0
+        for name in TOPICS:
+            kept = len(self.logs[name, broker_id]) - lost
+            if fate == "wiped":
+                self.logs[name, broker_id] = ()
+            elif fate == "unclean":
+                self.logs[name, broker_id] = self.logs[name, broker_id][: max(0, kept)]
         self.write(records, lost=None if fate == "clean" else broker_id)
         assert self.image.brokers[broker_id].fenced
         assert all(topic.partitions[0].leader != broker_id for topic in self.image.topics.values())
@@ -119,7 +126,7 @@ class Decisions(RuleBasedStateMachine):
             return
         serving = {broker.id for broker in self.image.live_brokers()}
         for follower in wanted & serving & set(partition.replicas):
-            self.length[topic, follower] = self.length[topic, leader]
+            self.logs[topic, follower] = self.logs[topic, leader]
         members = tuple(
             (each, self.image.brokers[each].epoch)
             for each in partition.replicas
@@ -141,15 +148,70 @@ class Decisions(RuleBasedStateMachine):
         serving = {broker.id for broker in self.image.live_brokers()}
         if partition.leader == NO_LEADER:
             return
-        length = self.length[topic, partition.leader] + 1
+        self.written += 1
+        log = (*self.logs[topic, partition.leader], (partition.leader_epoch, self.written))
         for member in set(partition.isr) & serving:
-            self.length[topic, member] = length
+            self.logs[topic, member] = log
         if len(partition.isr) >= self.minimum(topic) and serving.issuperset(partition.isr):
-            self.acknowledged[topic] = length
+            self.acknowledged[topic] = log
 
     @rule()
     def elect_preferred(self) -> None:
         self.write(elect_leaders(self.image, None, 0)[0])
+
+    def end_of(self, topic: str, broker_id: int) -> LogEnd:
+        log = self.logs[topic, broker_id]
+        return LogEnd(log[-1][0] if log else -1, len(log))
+
+    def ends(self, topic: str, silent: set[int]) -> dict[int, ReplicaEnd]:
+        leader_epoch = self.image.topics[topic].partitions[0].leader_epoch
+        return {
+            broker.id: ReplicaEnd(broker.epoch, leader_epoch, self.end_of(topic, broker.id))
+            for broker in self.image.live_brokers()
+            if broker.id not in silent
+        }
+
+    def accept_loss(self, topic: str, waited_for: set[int]) -> None:
+        """Of what the new leader lacks, nobody has anything who was waited for."""
+        log = self.logs[topic, self.image.topics[topic].partitions[0].leader]
+        acknowledged = self.acknowledged[topic]
+        kept = 0
+        while acknowledged[: kept + 1] == log[: kept + 1] and kept < len(acknowledged):
+            kept += 1
+        self.acknowledged[topic] = acknowledged[:kept]
+        if kept < len(acknowledged):
+            for other in waited_for:
+                assert self.logs[topic, other][: kept + 1] != acknowledged[: kept + 1]
+
+    @rule(silent=st.sets(BROKER))
+    def recover(self, silent: set[int]) -> None:
+        """Those do not answer in time."""
+        before = self.image
+        ends = {TopicPartition(name, 0): self.ends(name, silent) for name in TOPICS}
+        self.write(recover(before, leaderless(before), ends))
+        electable = {broker.id for broker in before.electable_brokers()}
+        for name, topic in before.topics.items():
+            partition = topic.partitions[0]
+            if self.image.topics[name].partitions[0] != partition:
+                asked = electable & set(partition.replicas)
+                assert not partition.isr
+                assert asked >= set(partition.last_isr)
+                assert not asked & silent
+                self.accept_loss(name, asked)
+
+    @rule(topic=TOPIC, silent=st.sets(BROKER))
+    def elect_unclean(self, topic: str, silent: set[int]) -> None:
+        """Somebody consents to the loss."""
+        partition = self.image.topics[topic].partitions[0]
+        ends = self.ends(topic, silent)
+        where = TopicPartition(topic, 0)
+        records, (outcome,) = elect_leaders(self.image, [where], ElectionType.UNCLEAN, {where: ends})
+        electable = {broker.id for broker in self.image.electable_brokers()}
+        asked = electable & set(partition.replicas) - silent
+        assert (outcome.error is None) == (partition.leader == NO_LEADER and bool(asked))
+        if outcome.error is None:
+            self.image, _ = apply(self.image, records)
+            self.accept_loss(topic, asked)
 
     @rule(topic=TOPIC, replicas=st.none() | REPLICAS)
     def reassign(self, topic: str, replicas: tuple[int, ...] | None) -> None:
@@ -171,8 +233,8 @@ class Decisions(RuleBasedStateMachine):
             replicas, isr = partition.replicas, partition.isr
             assert len(set(replicas)) == len(replicas)
             assert len(set(isr)) == len(isr)
-            assert isr
-            assert set(isr) <= set(replicas)
+            assert set(isr) | set(partition.last_isr) | set(partition.wiped) <= set(replicas)
+            assert not set(isr) & set(partition.wiped)
             assert set(partition.adding) | set(partition.removing) <= set(replicas)
             assert not set(partition.adding) & set(partition.removing)
             electable = {broker.id for broker in self.image.electable_brokers()}
@@ -181,14 +243,13 @@ class Decisions(RuleBasedStateMachine):
             else:
                 assert partition.leader in isr
                 assert not self.image.brokers[partition.leader].fenced
-                assert not partition.unclean
 
     @invariant()
     def every_member_of_the_set_has_what_was_acknowledged(self) -> None:
         for name, topic in self.image.topics.items():
-            partition = topic.partitions[0]
-            if not partition.unclean:
-                assert min(self.length[name, each] for each in partition.isr) >= self.acknowledged[name]
+            acknowledged = self.acknowledged[name]
+            for member in topic.partitions[0].isr:
+                assert self.logs[name, member][: len(acknowledged)] == acknowledged
 
     @invariant()
     def a_snapshot_adds_up_to_the_image(self) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.wire.shapes import Body
 
 UNCLEAN = -1
+DAMAGED = -2
+"""Beside Kafka's own: see Registration."""
 
 
 @api(62, 4, 4, between_nodes=True)
@@ -50,5 +52,6 @@ def maybe_registration(request: BrokerRegistrationRequest) -> Registration | Non
         listener.host,
         listener.port,
         request.rack,
-        is_clean=request.previous_broker_epoch != UNCLEAN,
+        is_clean=request.previous_broker_epoch not in (UNCLEAN, DAMAGED),
+        is_damaged=request.previous_broker_epoch == DAMAGED,
     )

@@ -3,7 +3,7 @@
 Timestamps below 0 are names: -1 the high watermark, -2 the start of the log, -3 (version 7) the record with
 the largest timestamp. Others find the first record at or after that time; offset -1 says there is none.
 Nothing at or after the high watermark is found, and with isolation level 1 (read_committed) nothing at or
-after the last stable offset.
+after the last stable offset. To replica id -2, Kafka's for debugging, any replica tells where its log ends.
 
 A lookup by time goes through the log's time index and opens a batch or two: it is done on the event loop,
 which owns the log.
@@ -31,6 +31,7 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 MAX_TIMESTAMP_FROM = 7
 OFFSET_NOT_AVAILABLE_FROM = 5
+DEBUGGING_REPLICA_ID = -2
 
 NOT_FOUND = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
 
@@ -45,7 +46,7 @@ def list_offsets(request: ListOffsetsRequest, context: RequestContext) -> Body:
         partitions = []
         for wanted in topic.partitions:
             is_repeated = asked[topic.name, wanted.partition_index] > 1
-            partitions.append(_answer(context, topic.name, wanted, is_repeated, request.isolation_level))
+            partitions.append(_answer(context, topic.name, wanted, is_repeated, request))
         answers.append({"name": topic.name, "partitions": partitions})
     return {"topics": answers}
 
@@ -55,7 +56,7 @@ def _answer(
     topic: str,
     wanted: ListOffsetsPartition,
     is_repeated: bool,
-    isolation_level: int,
+    request: ListOffsetsRequest,
 ) -> dict[str, Any]:
     error_code, found = ErrorCode.none, NOT_FOUND
     try:
@@ -63,13 +64,11 @@ def _answer(
             raise ApiError(ErrorCode.invalid_request)
         partition = context.broker.partitions.require(topic, wanted.partition_index)
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        if wanted.timestamp == EARLIEST:
-            partition.check_is_leader()
+        if request.replica_id == DEBUGGING_REPLICA_ID and wanted.timestamp == LATEST:
+            log = partition.log
+            found = {"timestamp": -1, "offset": log.log_end_offset, "leader_epoch": log.epochs.latest}
         else:
-            _check_serves_offsets(partition, context.api_version)
-        is_committed_only = isolation_level == READ_COMMITTED
-        end_offset = partition.last_stable_offset if is_committed_only else partition.high_watermark
-        found = _find(partition, wanted.timestamp, end_offset, context.api_version)
+            found = _find(partition, wanted.timestamp, request.isolation_level, context.api_version)
     except ApiError as error:
         error_code = error.code
     except StorageError:
@@ -86,7 +85,13 @@ def _check_serves_offsets(partition: Partition, version: int) -> None:
         raise
 
 
-def _find(partition: Partition, timestamp: int, end_offset: int, version: int) -> dict[str, int]:
+def _find(partition: Partition, timestamp: int, isolation_level: int, version: int) -> dict[str, int]:
+    if timestamp == EARLIEST:
+        partition.check_is_leader()
+    else:
+        _check_serves_offsets(partition, version)
+    is_committed_only = isolation_level == READ_COMMITTED
+    end_offset = partition.last_stable_offset if is_committed_only else partition.high_watermark
     log = partition.log
     if timestamp == LATEST:
         return {"timestamp": -1, "offset": end_offset, "leader_epoch": partition.leader_epoch}
