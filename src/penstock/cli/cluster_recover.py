@@ -8,11 +8,13 @@ greatest.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 from confluent_kafka import ElectionType, TopicPartition
 
+from penstock.cli.cluster_controllers import recover_controllers
 from penstock.cli.cluster_decommission import require_penstock
 from penstock.cli.cluster_requests import NoAnswerError, ask_broker
 from penstock.cli.kafka import answer, cluster_metadata, connect, require_topic
@@ -22,6 +24,7 @@ from penstock.cli.output import Cell, CommandFailed, counted, print_json, print_
 if TYPE_CHECKING:
     from confluent_kafka.admin._metadata import ClusterMetadata
 
+CONTROLLERS: Final = "controllers"
 LIST_OFFSETS: Final = (2, 7)
 DEBUGGING_REPLICA_ID: Final = -2
 """To which every replica tells the end of its own log."""
@@ -37,12 +40,21 @@ class Replica(NamedTuple):
 
 
 def recover(
-    wanted: Annotated[str, typer.Argument(metavar="TOPIC[:PARTITION]", help="What has no leader.")],
+    wanted: Annotated[
+        str, typer.Argument(metavar="TOPIC[:PARTITION]|controllers", help="What has no leader.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For controllers: the file of the one that has its data."),
+    ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
     json: Json = False,
 ) -> None:
-    """Elect the replica that has most where no in-sync replica is left. Messages may be lost."""
+    """Elect whoever has most where nobody who has all is left. Messages may be lost."""
+    if wanted == CONTROLLERS:
+        recover_controllers(config, yes=yes, json=json)
+        return
     topic, _, number = wanted.partition(":")
     if number and not number.isdecimal():
         raise CommandFailed(f"{wanted!r} is not of the form TOPIC or TOPIC:PARTITION")

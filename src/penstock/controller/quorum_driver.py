@@ -126,8 +126,8 @@ class QuorumDriver:
         for offset, entry in self._log.control_entries(self._log.replay_offset, self._log.end_offset):
             self.core.appended(offset, entry)
         voters, configured = set(self.core.voters.seats), set(self._configured.seats)
-        # One may be missing: it came with a new disk, and is about to be admitted again.
-        if not voters <= configured or len(configured - voters) > 1:
+        # Some may be missing: they came with new disks, and are about to be admitted again.
+        if not voters <= configured:
             raise StorageError(
                 f"this node's data belong to a cluster with the controllers {sorted(self.core.voters.seats)};"
                 f" its file names {sorted(self._configured.seats)}"
@@ -244,7 +244,8 @@ class QuorumDriver:
                 f"{node_id} {self._votes.get(node_id, 'was not asked yet')}" for node_id in others
             )
             log.warning(
-                "metadata: no leader for %d s; of %d controllers %d must vote for one: %s",
+                "metadata: no leader for %d s; of %d controllers %d must vote for one: %s. If most have lost"
+                " their disks for good: penstock cluster recover controllers",
                 LEADERLESS_S_MAX, len(others) + 1, self.core.votes_needed, told,
             )  # fmt: skip
 
