@@ -82,7 +82,7 @@ bench: install ## Side-by-side benchmarks; the table goes to docs/benchmarks.md.
 soak: install console archive ## The long form of the fault tests and simulations.
 	scripts/ensure-kcat
 	PENSTOCK_CRASHES=500 PENSTOCK_FAULT_SECONDS=600 PENSTOCK_LOAD_SECONDS=600 PENSTOCK_QUEUE_SECONDS=60 \
-	  PENSTOCK_CONSUMED_KILLS=200 PENSTOCK_PUBSUB_KILLS=300 PENSTOCK_SCHEMA_EXAMPLES=100 $(BIN)/pytest --timeout 0 tests/e2e
+	  PENSTOCK_CONSUMED_KILLS=200 PENSTOCK_PUBSUB_KILLS=300 PENSTOCK_SCHEMA_EXAMPLES=100 PENSTOCK_LIVES=100 $(BIN)/pytest --timeout 0 tests/e2e
 	PENSTOCK_SIM_SEEDS=100000 $(BIN)/pytest -n 2 --timeout 0 tests/sim -k "not mutations"
 	PENSTOCK_EXAMPLES=2000 $(BIN)/pytest -n 2 --timeout 0 tests/unit -m hypothesis
 	PENSTOCK_STREAM_KILLS=50 PENSTOCK_HEATMAP_KILLS=20 PENSTOCK_SINK_KILLS=100 PENSTOCK_FLIGHTS_ROWS=10000000 \

@@ -27,7 +27,7 @@ from penstock.client.errors import (
     TopicClusterDoesNotExistError,
     TopicNotFoundError,
 )
-from penstock.client.kafka.cluster import REQUEST_S_MAX, SILENCE_MS_MAX
+from penstock.client.kafka.cluster import REQUEST_S_MAX
 from penstock.client.kafka.failures import as_error, error_code, error_line, passes
 from penstock.client.kafka.listed_offsets import list_offsets
 
@@ -131,20 +131,11 @@ class LogReader:
         return consumer
 
     def _new_consumer(self) -> Consumer:
-        return self._brokers.client(
-            Consumer,
-            group_id="penstock-traffic",  # librdkafka wants a name; nothing is committed under it
-            enable_auto_commit=False,
-            enable_auto_offset_store=False,
-            enable_partition_eof=True,
-            auto_offset_reset="error",
-            isolation_level="read_committed",
-            check_crcs=True,
+        return self._brokers.reader(
+            "penstock-traffic",  # librdkafka wants a name; nothing is committed under it
             allow_auto_create_topics=False,
             queued_max_messages_kbytes=QUEUE_KIB_MAX,
-            fetch_queue_backoff_ms=5,
             fetch_wait_max_ms=FETCH_WAIT_MS,
-            socket_timeout_ms=SILENCE_MS_MAX,
         )
 
 

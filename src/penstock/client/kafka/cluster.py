@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from penstock.client.errors import DisconnectedServerError
@@ -71,6 +71,22 @@ class Cluster:
         except KafkaException as error:
             # The addresses are the one setting that is not ours.
             raise ValueError(f"broker {self.bootstrap!r}: {error_line(error)}") from error
+
+    def reader(self, group_id: str, **own: Any) -> Consumer:
+        """Of committed messages, at places that it is told, whatever the group has committed."""
+        return self.client(
+            Consumer,
+            group_id=group_id,
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            enable_partition_eof=True,
+            auto_offset_reset="error",
+            isolation_level="read_committed",
+            check_crcs=True,
+            fetch_queue_backoff_ms=5,
+            socket_timeout_ms=SILENCE_MS_MAX,
+            **own,
+        )
 
     def ensure_topics(self, topics: tuple[str, ...]) -> None:
         """Creates those that are missing, with one partition and the cluster's number of replicas."""

@@ -88,11 +88,5 @@ class Control:
     def _client(self) -> Consumer:
         with self._lock:
             if self._opened is None:
-                self._opened = self._cluster.client(
-                    Consumer,
-                    group_id=self._group,
-                    enable_auto_commit=False,
-                    isolation_level="read_committed",
-                    allow_auto_create_topics=False,
-                )
+                self._opened = self._cluster.reader(self._group, allow_auto_create_topics=False)
             return self._opened

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
     KafkaError,
     KafkaException,
     TopicPartition,
@@ -48,20 +47,12 @@ class SubscriptionReader:
         self._beyond: set[Partition] = set()
         """Whose next offset is not in the log."""
         self.inbox: Inbox[Message | Lost] = Inbox()
-        self._consumer = cluster.client(
-            Consumer,
-            group_id=group,
-            enable_auto_commit=False,
-            enable_auto_offset_store=False,
-            enable_partition_eof=True,
-            auto_offset_reset="error",
-            isolation_level="read_committed",
+        self._consumer = cluster.reader(
+            group,
             allow_auto_create_topics=False,
-            check_crcs=True,
             queued_min_messages=QUEUE_MESSAGES,
             queued_max_messages_kbytes=QUEUE_KIB_MAX,
             fetch_wait_max_ms=FETCH_WAIT_MS,
-            fetch_queue_backoff_ms=5,
             fetch_error_backoff_ms=50,
             topic_metadata_refresh_fast_interval_ms=50,
         )

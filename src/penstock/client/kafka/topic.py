@@ -69,18 +69,8 @@ class TopicReader:
 
     def _open(self) -> Consumer:
         if self._reader is None:
-            self._reader = self._cluster.client(
-                Consumer,
-                group_id="penstock-consumer",  # librdkafka wants a name; nothing is committed under it
-                enable_auto_commit=False,
-                enable_auto_offset_store=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                isolation_level="read_committed",
-                check_crcs=True,
-                queued_max_messages_kbytes=QUEUE_KIB_MAX,
-                fetch_queue_backoff_ms=5,
-            )
+            # librdkafka wants a name; nothing is committed under it.
+            self._reader = self._cluster.reader("penstock-consumer", queued_max_messages_kbytes=QUEUE_KIB_MAX)
         return self._reader
 
     def _look(self) -> None:
