@@ -3,7 +3,7 @@
 from penstock.storage.compaction import CompactionPlan, CompactionResult, run_compaction
 from penstock.storage.config import Flush, LogConfig
 from penstock.storage.epochs import EpochEnd, EpochEntry, LeaderEpochs
-from penstock.storage.errors import DamagedEndError, StorageError
+from penstock.storage.errors import DamagedEndError, RotError, StorageError
 from penstock.storage.flush import FlushJob
 from penstock.storage.folder import FileStorage
 from penstock.storage.interface import Storage
@@ -27,6 +27,7 @@ __all__ = [
     "MemoryStorage",
     "PartitionLog",
     "ProducerStates",
+    "RotError",
     "Storage",
     "StorageError",
     "TimestampedOffset",

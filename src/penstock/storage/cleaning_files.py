@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.storage.disk import Disk, write_all, write_atomically
+from penstock.storage.errors import RotError
 from penstock.storage.index import encode_index
 from penstock.storage.recovery import IndexBuilder
 from penstock.storage.scan import scan_batches
 from penstock.storage.segment import index_path, segment_path
 from penstock.storage.swapping import cleaned_suffix, discard
-from penstock.wire.batch import check_batch
+from penstock.wire.batch import BatchError, check_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ class FileRound:
     made: None = None
 
     def __init__(self, folder: str, plan: CompactionPlan, disk: Disk | None = None) -> None:
+        self._name = plan.name
         self._folder = folder
         self._interval = plan.index_interval_bytes
         self._run = plan.run
@@ -42,14 +44,21 @@ class FileRound:
 
     def batches(self, segments: Sequence[SegmentInfo]) -> Iterator[tuple[BatchHeader, memoryview]]:
         for segment in segments:
-            fd = self._disk.open(segment_path(self._folder, segment.base_offset))
+            path = segment_path(self._folder, segment.base_offset)
+            fd = self._disk.open(path)
+            next_offset = segment.base_offset
             try:
 
                 def read(size: int, position: int, fd: int = fd) -> bytes:
                     return self._disk.pread(fd, size, position)
 
                 for position, header in scan_batches(read, 0, segment.size, segment.base_offset):
+                    next_offset = header.next_offset
                     yield header, memoryview(read(header.size, position))
+            except BatchError as error:  # what is rotten is not copied, for then nobody would see it any more
+                raise RotError(
+                    f"cannot compact {self._name}: {path} from offset {next_offset} on: {error}"
+                ) from error
             finally:
                 self._disk.close(fd)
 

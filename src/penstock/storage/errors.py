@@ -13,6 +13,10 @@ class DamagedEndError(StorageError):
     """Cutting what is damaged could lose what was acknowledged, so the log is not opened."""
 
 
+class RotError(StorageError):
+    """What is stored there is not what was written. The rest of the log can be read."""
+
+
 class HalfDoneError(StorageError):
     """A change of several files stopped half way: what is in memory no longer describes them."""
 

@@ -25,7 +25,7 @@ from penstock.storage.disk import write_atomically
 from penstock.storage.errors import HalfDoneError, os_failure
 from penstock.storage.file_writer import CLEAN, FileWriter
 from penstock.storage.index import SparseIndex
-from penstock.storage.interface import CompactionSource, Loaded, SegmentInfo
+from penstock.storage.interface import CompactionSource, DamagedRange, Loaded, SegmentInfo
 from penstock.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, index_path
 from penstock.storage.segment_files import cut, recover_all, release, remove, write_index
 from penstock.wire.batch import NO_TIMESTAMP
@@ -228,6 +228,13 @@ class FileBackend:
                 offset = mark.offset
         return largest, offset
 
+    def damage(self) -> list[DamagedRange]:
+        return [
+            DamagedRange(segment.path, found.start, found.end - found.start, *found[2:])
+            for segment in self._segments
+            for found in segment.damage
+        ]
+
     # Compaction
 
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource:  # noqa: ARG002
@@ -245,7 +252,7 @@ class FileBackend:
             for segment in replaced:  # their files may be others now; reads of them have to fail
                 segment.index = SparseIndex()
                 segment.forget_positions()
-                segment.damage = [(0, segment.size)]
+                segment.note_all("its file may be another one now")
             what = "complete the swap of compacted segments in"
             raise HalfDoneError(str(os_failure(what, self.folder, error))) from error
         fresh = []

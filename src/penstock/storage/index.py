@@ -70,6 +70,11 @@ class SparseIndex:
         """The last entry at or before a byte position."""
         return self._mark(bisect_right(self.positions, position) - 1)
 
+    def ceiling_position(self, position: int) -> Mark | None:
+        """The first entry at or after a byte position; None means the end of the segment."""
+        at = bisect_left(self.positions, position)
+        return self._mark(at) if at < len(self.positions) else None
+
     def floor_time(self, timestamp: int) -> Mark | None:
         """The last entry before which everything is older than `timestamp`."""
         return self._mark(bisect_left(self.timestamps, timestamp) - 1)

@@ -38,6 +38,17 @@ class SegmentInfo(NamedTuple):
     max_timestamp: int
 
 
+class DamagedRange(NamedTuple):
+    """Something that was found not to be what was written, and is not handed out."""
+
+    file: str
+    position: int
+    size: int
+    first_offset: int
+    end_offset: int
+    reason: str
+
+
 @dataclass(slots=True)
 class WriteRun:
     """Consecutive batches for one segment, in the form in which they will be written."""
@@ -94,6 +105,9 @@ class LogBackend(Protocol):
 
     def max_timestamp_before(self, end_offset: int) -> tuple[int, int]:
         """(t, o): t is the largest timestamp before offset o, and o lies not far before `end_offset`."""
+
+    def damage(self) -> list[DamagedRange]:
+        """What is known to be damaged by now."""
 
     def unmark_clean(self) -> None:
         """What is stored is about to change otherwise than by `write`: what is under way is done first."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import LogBackend, SegmentInfo
+    from penstock.storage.interface import DamagedRange, LogBackend, SegmentInfo
     from penstock.storage.timestamps import TimestampedOffset
     from penstock.wire.batch import BatchHeader, Buffer
 
@@ -264,6 +264,10 @@ class PartitionLog:
     def max_timestamp(self, *, end_offset: int) -> TimestampedOffset | None:
         """The first record with the largest timestamp."""
         return timestamps.find_max(self, self._backend, end_offset)
+
+    def damage(self) -> list[DamagedRange]:
+        """What is known to be damaged by now: reads that reach it raise RotError."""
+        return self._backend.damage()
 
     # Changing what is there
 

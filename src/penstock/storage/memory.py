@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import WriteRun
+    from penstock.storage.interface import DamagedRange, WriteRun
     from penstock.wire.batch import Buffer
 
 
@@ -126,6 +126,9 @@ class MemoryBackend:
                     return largest, base
                 largest, offset = max(largest, timestamp), last + 1
         return largest, offset
+
+    def damage(self) -> list[DamagedRange]:
+        return []  # there is no disk that could rot
 
     def unmark_clean(self) -> None:
         pass  # nothing is ever under way

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
-    from penstock.storage.interface import WriteRun
+    from penstock.storage.interface import DamagedRange, WriteRun
     from penstock.storage.postgres_chunks import ChunkCache
     from penstock.storage.postgres_connection import Database
     from penstock.storage.postgres_owner import Owner
@@ -313,6 +313,9 @@ class PostgresBackend:
         return largest, offset
 
     # Compaction
+
+    def damage(self) -> list[DamagedRange]:
+        return []  # PostgreSQL checks its own pages, with data_checksums
 
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource:  # noqa: ARG002
         return CompactionSource(None, None, self._round)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 from penstock.storage.config import INDEX_INTERVAL_BYTES, Flush
 from penstock.storage.errors import DamagedEndError
 from penstock.storage.index import Extent, Mark, SparseIndex
+from penstock.storage.rot import UNKNOWN_OFFSET, Damage
 from penstock.storage.scan import find_valid_batch, scan_batches
 from penstock.wire.batch import BatchError
 
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
 class Recovered:
     stored: StoredIndex
     """What the segment holds; `covered` is where it must be cut if the file is longer."""
-    damage: list[tuple[int, int]] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    scanned_from: int = 0
+    """All from there on has been checked."""
     report: list[str] = field(default_factory=list)
     ends_log: bool = False
     """The segments behind this one have to go."""
@@ -118,7 +121,7 @@ def _look_for_a_gap(recovered: Recovered, path: str, successor: int, cleaned_to:
 def rebuild_index(read: Read, base_offset: int, size: int, interval: int = INDEX_INTERVAL_BYTES) -> Recovered:
     """Index a whole segment; damaged stretches are noted and passed over, so that what follows is found."""
     builder = IndexBuilder(base_offset, interval)
-    damage: list[tuple[int, int]] = []
+    damage: list[Damage] = []
     position = 0
     after_damage = False
     while position < size:
@@ -129,8 +132,8 @@ def rebuild_index(read: Read, base_offset: int, size: int, interval: int = INDEX
             break
         except BatchError as error:
             found = find_valid_batch(read, error.position + 1, size, builder.end_offset)
-            position = found[0] if found else size
-            damage.append((error.position, position))
+            position, offset = (found[0], found[1].base_offset) if found else (size, UNKNOWN_OFFSET)
+            damage.append(Damage(error.position, position, builder.end_offset, offset, error.reason))
             after_damage = True
     builder.size = size  # damage at the end is a part of it
     return Recovered(builder.stored(), damage)
@@ -141,8 +144,9 @@ def recover_closed(read: Read, path: str, base_offset: int, size: int, interval:
     recovered = rebuild_index(read, base_offset, size, interval)
     recovered.report.append(f"{path}: index rebuilt from {size} bytes")
     recovered.report.extend(
-        f"{path}: {end - start} bytes at {start} are damaged; reading them will fail, nothing was changed"
-        for start, end in recovered.damage
+        f"{path}: {each.end - each.start} bytes at {each.start} are damaged; reading them will fail, "
+        "nothing was changed"
+        for each in recovered.damage
     )
     return recovered
 
@@ -159,8 +163,9 @@ def recover_last(
         )
         checkpoint = None
     builder = IndexBuilder(base_offset, config.index_interval_bytes, checkpoint)
+    scanned_from = builder.size
     try:
-        for at, header in scan_batches(read, builder.size, size, builder.end_offset):
+        for at, header in scan_batches(read, scanned_from, size, builder.end_offset):
             builder.add(at, header)
     except BatchError as error:
         found = find_valid_batch(read, error.position + 1, size, builder.end_offset)
@@ -175,4 +180,4 @@ def recover_last(
             f"{path}: cut {size - error.position} bytes at {error.position} ({error.reason}{follows}); "
             f"the log ends at offset {builder.end_offset}"
         )
-    return Recovered(builder.stored(), [], report)
+    return Recovered(builder.stored(), [], scanned_from, report)

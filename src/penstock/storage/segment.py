@@ -1,8 +1,8 @@
 """One segment: a file of raw batches, named by its base offset, and its sparse index.
 
 Reading knows three ways to a position, cheapest first: a remembered one (where a sequential reader stopped,
-or where a flush ended), an index entry, a walk over headers from there. Only headers are looked at; that
-they are sane is checked, the CRC is the reader's.
+or where a flush ended), an index entry, a walk over headers from there. A read ends
+before what is damaged (checked_bytes.py); one that begins there raises RotError.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from penstock.storage.errors import StorageError
-from penstock.storage.index import Extent, SparseIndex, StoredIndex, decode_index
+from penstock.storage.checked_bytes import CheckedBytes
+from penstock.storage.index import SparseIndex, StoredIndex, decode_index
 from penstock.storage.interface import SegmentInfo
 from penstock.storage.recovery import rebuild_index
 from penstock.wire.batch import HEADER_SIZE, LENGTH_PREFIX_SIZE, NO_TIMESTAMP, read_header
@@ -39,35 +39,28 @@ def index_path(folder: str, base_offset: int) -> str:
     return f"{folder}/{base_offset:020d}{INDEX_SUFFIX}"
 
 
-class Segment(Extent):
+class Segment(CheckedBytes):
     __slots__ = (
         "_boundaries",
         "_indexes",
         "_starts",
         "active",
-        "damage",
-        "descriptors",
         "folder",
         "index",
-        "path",
     )
 
     def __init__(self, indexes: IndexCache, folder: str, base_offset: int) -> None:
-        super().__init__(base_offset)
+        super().__init__(indexes.descriptors, segment_path(folder, base_offset), base_offset)
         self._indexes = indexes
         self._boundaries: dict[int, int] = {}
         """Offsets at which one batch ends and the next begins, and where that is."""
         self._starts: dict[int, int] = {}
         """Offsets that were looked for, and where the batch begins that holds them."""
-        self.descriptors = indexes.descriptors
         self.active = False
         """The last segment of its log: its index stays in memory, for it is ahead of its file."""
         self.folder = folder
-        self.path = segment_path(folder, base_offset)
         self.index: SparseIndex | None = None
         """None: not in memory."""
-        self.damage: list[tuple[int, int]] = []
-        """Byte ranges that a scan found to be no valid batches."""
 
     def info(self) -> SegmentInfo:
         return SegmentInfo(
@@ -87,6 +80,7 @@ class Segment(Extent):
         if not run.size:
             return
         index = self.load_index()  # while its file, if it comes from there, still describes the segment
+        self.checked.add(self.size, self.size + run.size)
         self.grow(self.size + run.size, run.end_offset, run.first_timestamp, run.max_timestamp)
         _remember(self._boundaries, self.end_offset, self.size)
         for mark in run.marks:
@@ -108,11 +102,8 @@ class Segment(Extent):
         if not self.size:
             return SparseIndex()
         rebuilt = rebuild_index(self.pread, self.base_offset, self.size)
-        self.damage = rebuilt.damage
+        self.add_damage(rebuilt.damage)
         return rebuilt.stored.index
-
-    def pread(self, size: int, position: int) -> bytes:
-        return self.descriptors.pread(self.path, size, position)
 
     # Reading
 
@@ -121,24 +112,17 @@ class Segment(Extent):
         start = self.position_of(offset)
         if start >= self.size:
             return b""
-        if self.damage:
-            size_max = self._before_damage(start, size_max)
         limit, whole = self._end_position(end_offset)
-        whole = whole and limit <= start + size_max
-        stop = min(start + size_max, limit)
-        data = self.pread(max(stop - start, min(HEADER_SIZE, self.size - start)), start)
-        if whole:
-            if len(data) != stop - start:
-                raise self._bad(start + len(data), "the file ends before its batches do")
+        stop = max(min(start + size_max, limit), start + min(HEADER_SIZE, self.size - start))
+        data = self.read_checked(start, stop)
+        if whole and start + len(data) == limit:
             return data
         end, next_offset = self._walk(data, start, end_offset)
         if end == start:
             if next_offset >= end_offset:
                 return b""
             size = self._batch_size(data, start)
-            data = self.pread(size, start)
-            if len(data) < size:
-                raise self._bad(start, f"batch of {size} bytes, of which only {len(data)} are there")
+            data = self.read_checked(start, start + size)
             end, next_offset = start + size, read_header(data).next_offset
         _remember(self._boundaries, next_offset, end)
         return data if end - start == len(data) else memoryview(data)[: end - start]
@@ -154,19 +138,24 @@ class Segment(Extent):
             return known
         mark = self.load_index().floor(offset)
         position = mark.position if mark else 0
-        data = b""
+        data: Buffer = b""
         data_start = position
         while position < self.size:
             at = position - data_start
             if at + HEADER_SIZE > len(data):
-                data = self.pread(min(_WALK_BYTES, self.size - position), position)
+                damage = self.damage_at(position)
+                if damage is not None and offset < damage.end_offset:
+                    raise self.rotten(damage)
+                if damage is not None:
+                    position = data_start = damage.end
+                    data = b""
+                    continue
+                data = self.read_checked(position, min(position + _WALK_BYTES, self.size))
                 data_start, at = position, 0
-                if len(data) < HEADER_SIZE:
-                    raise self._bad(position, "the file ends inside a batch header")
             base_offset, length, magic, last_delta = _PLACE.unpack_from(data, at)
             end = position + length + LENGTH_PREFIX_SIZE
             if magic != 2 or length < _LENGTH_MIN or end > self.size or base_offset < self.base_offset:
-                raise self._bad(position, "no valid batch header")
+                raise self.bad(position, "no valid batch header")
             if base_offset + last_delta >= offset:
                 break
             position = end
@@ -185,6 +174,7 @@ class Segment(Extent):
             start += size
         index.truncate(position)
         self.forget_positions()
+        self.forget_from(position)
         self.size, self.end_offset, self.max_timestamp = position, end_offset, largest
         if not position:
             self.first_timestamp = NO_TIMESTAMP
@@ -203,7 +193,7 @@ class Segment(Extent):
         mark = self.load_index().ceiling(end_offset)
         return (mark.position if mark else self.size), False
 
-    def _walk(self, data: bytes, start: int, end_offset: int) -> tuple[int, int]:
+    def _walk(self, data: Buffer, start: int, end_offset: int) -> tuple[int, int]:
         """(end of the last whole batch in `data` before `end_offset`, the offset after it).
 
         Begins at the last index entry within, so that only a short stretch is looked at.
@@ -219,7 +209,7 @@ class Segment(Extent):
             base_offset, length, magic, last_delta = _PLACE.unpack_from(data, at)
             end = at + length + LENGTH_PREFIX_SIZE
             if magic != 2 or length < _LENGTH_MIN or start + end > self.size:
-                raise self._bad(start + at, "no valid batch header")
+                raise self.bad(start + at, "no valid batch header")
             if base_offset >= end_offset:
                 return start + at, base_offset
             if end > len(data):
@@ -228,26 +218,15 @@ class Segment(Extent):
             at = end
         return start + at, next_offset
 
-    def _batch_size(self, data: bytes, position: int) -> int:
+    def _batch_size(self, data: Buffer, position: int) -> int:
         """The size of the batch with which `data` begins."""
         if len(data) < HEADER_SIZE:
-            raise self._bad(position, "the file ends inside a batch header")
+            raise self.bad(position, "the file ends inside a batch header")
         base_offset, length, magic, _ = _PLACE.unpack_from(data)
         size: int = length + LENGTH_PREFIX_SIZE
         if magic != 2 or size < HEADER_SIZE or position + size > self.size or base_offset < self.base_offset:
-            raise self._bad(position, "no valid batch header")
+            raise self.bad(position, "no valid batch header")
         return size
-
-    def _before_damage(self, start: int, size_max: int) -> int:
-        for damage_start, damage_end in self.damage:
-            if damage_start <= start < damage_end:
-                raise self._bad(damage_start, f"{damage_end - damage_start} damaged bytes")
-            if start < damage_start:
-                size_max = min(size_max, damage_start - start)
-        return size_max
-
-    def _bad(self, position: int, reason: str) -> StorageError:
-        return StorageError(f"{self.path} is damaged at byte {position}: {reason}")
 
 
 def read_index_file(disk: Disk, path: str) -> StoredIndex | None:

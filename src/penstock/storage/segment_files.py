@@ -72,6 +72,7 @@ def recover_all(
         )
         segment.describe(recovered.stored)
         segment.damage = recovered.damage
+        segment.checked.add(recovered.scanned_from, segment.size)
         report += recovered.report
         if recovered.ends_log:
             report += _remove_behind(indexes, segments, at + 1)

@@ -281,7 +281,7 @@ def test_damaged_input_fails_and_changes_nothing(tmp_path: Path) -> None:
     path.write_bytes(raw)
     plan = log.compaction_plan(NOW_MS, ALL)
     assert plan is not None
-    with pytest.raises(StorageError, match=r"cannot compact t-0: at byte \d+: CRC mismatch"):
+    with pytest.raises(StorageError, match=r"cannot compact t-0: .* at byte \d+: CRC mismatch"):
         run_compaction(plan)
     assert path.read_bytes() == raw
     storage.close()

@@ -407,6 +407,7 @@ def test_flush_os_cuts_where_an_older_index_vouches_for_what_is_left_of_a_closed
     known = decode_index(first.with_suffix(".index").read_bytes())
     assert known is not None
     older = replace(known, covered=size, end_offset=2)
+    older.index.truncate(size)
     first.with_suffix(".index").write_bytes(encode_index(older))
     check_cut(segmented, 2, behind)
 
