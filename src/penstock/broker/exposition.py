@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import resource
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,15 +20,20 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
 
 
+DAMAGE_LABELS: Final = ("topic", "partition", "offset", "file")
+DAMAGE_SHOWN_MAX: Final = 100
+"""A broken disk must not make endless metrics."""
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric: its samples differ in the value of one label, or there is one sample and no label."""
+    """A metric: its samples differ in the values of their labels, or there is one sample and no label."""
 
     name: str
     kind: str
     help: str
-    samples: tuple[tuple[str, float], ...]
-    label: str | None = None
+    samples: tuple[tuple[tuple[str, ...], float], ...]
+    labels: tuple[str, ...] = ()
 
 
 def exposition(broker: Broker) -> str:
@@ -39,9 +44,10 @@ def render(families: Iterable[Family]) -> str:
     lines = []
     for family in families:
         lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
-        for value, number in family.samples:
-            label = f'{{{family.label}="{escape(value)}"}}' if family.label else ""
-            lines.append(f"{family.name}{label} {number!r}")
+        for values, number in family.samples:
+            pairs = zip(family.labels, values, strict=True)
+            labels = ",".join(f'{label}="{escape(value)}"' for label, value in pairs)
+            lines.append(f"{family.name}{f'{{{labels}}}' if labels else ''} {number!r}")
     return "\n".join(lines) + "\n"
 
 
@@ -50,18 +56,18 @@ def escape(value: str) -> str:
 
 
 def counter(name: str, value: float, text: str) -> Family:
-    return Family(f"{name}_total", "counter", text, (("", value),))
+    return Family(f"{name}_total", "counter", text, (((), value),))
 
 
 def gauge(name: str, value: float, text: str) -> Family:
-    return Family(name, "gauge", text, (("", value),))
+    return Family(name, "gauge", text, (((), value),))
 
 
 def request_families(broker: Broker) -> Iterator[Family]:
     metrics = broker.metrics
     names = {handler.key: handler.function.__name__ for handler in broker.registry}
-    by_api = tuple((names.get(key, str(key)), count) for key, count in sorted(metrics.requests.items()))
-    yield Family("penstock_requests_total", "counter", "Requests received, by API.", by_api, "api")
+    by_api = tuple(((names.get(key, str(key)),), count) for key, count in sorted(metrics.requests.items()))
+    yield Family("penstock_requests_total", "counter", "Requests received, by API.", by_api, ("api",))
     yield gauge("penstock_connections", broker.connection_count, "Open connections of Kafka clients.")
     yield counter(
         "penstock_connections_failed",
@@ -97,6 +103,12 @@ def log_families(broker: Broker) -> Iterator[Family]:
         sum(log.error is not None for log in logs),
         "Partitions that refuse writes after a disk error.",
     )
+    yield gauge(
+        "penstock_partitions_out_of_service",
+        len(broker.partitions.failed),
+        "Partitions whose logs cannot be opened.",
+    )
+    yield from damage_families(broker)
     yield gauge("penstock_log_bytes", sum(log.size_bytes for log in logs), "Size of all logs.")
     yield gauge(
         "penstock_log_records",
@@ -106,6 +118,19 @@ def log_families(broker: Broker) -> Iterator[Family]:
     yield gauge(
         "penstock_log_end_offset_sum", sum(log.log_end_offset for log in logs), "Sum of all log end offsets."
     )
+
+
+def damage_families(broker: Broker) -> Iterator[Family]:
+    damaged = [(partition, each) for partition in broker.partitions for each in partition.log.damage()]
+    yield gauge(
+        "penstock_log_damaged_ranges", len(damaged), "Damaged stretches of logs, which are not served."
+    )
+    samples = tuple(
+        ((partition.topic, str(partition.index), str(each.first_offset), each.file), each.size)
+        for partition, each in damaged[:DAMAGE_SHOWN_MAX]
+    )
+    text = "Size of each damaged stretch, from this offset on."
+    yield Family("penstock_log_damaged_bytes", "gauge", text, samples, DAMAGE_LABELS)
 
 
 def process_families(broker: Broker) -> Iterator[Family]:

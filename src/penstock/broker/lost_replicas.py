@@ -6,11 +6,12 @@ lost if
 * it was written under `flush=os`, was not closed cleanly, and the machine has been started anew since;
 * it ends before the high watermark that was written down here some seconds before the end;
 * its end is damaged in a way that cannot come from a write that was under way (see storage/recovery.py). Such
-  a log stays closed for now: nothing may be cut while somebody counts on it.
+  a log stays closed for now: nothing may be cut while somebody counts on it;
+* it cannot be opened at all.
 
 Then the broker registers once more, as one that was not stopped cleanly, so that the controller takes it out
 of every in-sync set. After that it is fed by the leaders like a new replica; a damaged end is cut then. A log
-that no other replica is in sync with is not given up: it opens as it is or keeps the node from starting.
+that no other replica is in sync with is not given up: it opens as it is or is out of service, alone.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ class LostReplicas:
             return
         reason = self._maybe_reason(opened)
         if reason is not None:
-            self.found[opened.name] = reason
-            log.error("%s may lack what was committed: %s", opened.name, reason)
+            self._take_for_lost(opened.name, reason)
 
     def _maybe_reason(self, opened: PartitionLog) -> str | None:
         if not (self._page_cache_survived or opened.is_durable):
@@ -63,9 +63,17 @@ class LostReplicas:
             return False
         if self._node_id not in image.isr:
             return True
+        self._take_for_lost(name, reason)
+        return None
+
+    def cannot_open(self, name: str, image: PartitionImage, reason: str) -> None:
+        """A log that stays closed at the start: others that are in sync must be able to do without it."""
+        if self._node_id in image.isr and len(image.isr) > 1:
+            self._take_for_lost(name, reason)
+
+    def _take_for_lost(self, name: str, reason: str) -> None:
         self.found[name] = reason
         log.error("%s may lack what was committed: %s", name, reason)
-        return None
 
     async def note_high_watermarks(self, partitions: Iterable[Partition]) -> None:
         """Write down how much is committed, if that has changed."""

@@ -87,7 +87,10 @@ class Partitions:
         return len(self._partitions)
 
     async def open_all(self, image: MetadataImage) -> None:
-        """At start: open what the metadata names, remove folders of topics that are gone."""
+        """At start: open what the metadata names, remove folders of topics that are gone.
+
+        What cannot be opened is out of service, as it would be later, and holds up nothing else.
+        """
         known = {topic.topic_id for topic in image.topics.values()}
         for name, topic_id in self._storage.logs():
             if topic_id not in known and not name.startswith("__cluster_metadata-"):
@@ -96,10 +99,12 @@ class Partitions:
         self._live = frozenset(broker.id for broker in image.live_brokers())
         for topic in image.topics.values():
             await self._open_topic(topic)
-        for failure in self.failed.values():
-            raise failure
+        lost_replicas = self._broker.lost_replicas
+        for where, failure in self.failed.items():
+            partition_image = image.topics[where.topic].partitions[where.partition]
+            lost_replicas.cannot_open(str(where), partition_image, str(failure))
         for partition in self:
-            self._broker.lost_replicas.examine(partition.log, partition.image)
+            lost_replicas.examine(partition.log, partition.image)
         self._roles_changed()
 
     async def apply(self, delta: MetadataDelta) -> None:
@@ -173,7 +178,10 @@ class Partitions:
         )
         for (topic_partition, image), opened in zip(missing, logs, strict=True):
             if isinstance(opened, StorageError):
-                log.error("%s is out of service here: %s", topic_partition, opened)
+                if str(opened) != str(
+                    self.failed.get(topic_partition)
+                ):  # it is tried again every few seconds
+                    log.error("%s is out of service here: %s", topic_partition, opened)
                 self.failed[topic_partition] = opened
             elif opened is not None and self._is_closed:
                 opened.close()

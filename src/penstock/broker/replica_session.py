@@ -169,7 +169,7 @@ class ReplicaSession:
         except ApiError as error:
             answer, leader_epoch = ReplicaAnswer(error.code), -1
         except StorageError as error:
-            self._broker.log.error("offset %d of %s-%d: %s", fetch.offset, *key, error)
+            self._broker.log.error("offset %d of %s-%d: %s", fetch.offset, partition.topic, key[1], error)
             answer, leader_epoch = ReplicaAnswer(ErrorCode.kafka_storage_error), -1
         if not is_left_out:
             self._due.pop(key, None)  # what moved while we looked is in the answer

@@ -124,9 +124,10 @@ class FileStorage:
             for name in sorted(self._disk.listdir(self.path)):
                 if name.startswith(".") or not self._disk.is_folder(f"{self.path}/{name}"):
                     continue
-                topic_id = self._topic_id(f"{self.path}/{name}")
-                if topic_id is not None:
-                    found.append((name, topic_id))
+                with suppress(StorageError):  # whose it is cannot be told: opening it will say so
+                    topic_id = self._topic_id(f"{self.path}/{name}")
+                    if topic_id is not None:
+                        found.append((name, topic_id))
         except OSError as error:
             raise os_failure("list", self.path, error) from error
         return found

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from http import HTTPStatus
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import pytest
@@ -21,6 +21,8 @@ from penstock.controller.publisher import Published
 from penstock.metadata.events import ClusterEvent, EventKind
 from penstock.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from penstock.quorum.voters import VoterSet
+from penstock.storage import StorageError
+from penstock.storage.interface import DamagedRange
 
 NOTHING = UUID(int=0)
 
@@ -28,10 +30,15 @@ NOTHING = UUID(int=0)
 def make_broker(
     error: Exception | None = None, config: NodeConfig | None = None, *, is_fenced: bool = False
 ) -> Any:
-    log = SimpleNamespace(error=error, size_bytes=100, log_start_offset=2, log_end_offset=17)
+    damage = [DamagedRange("t-0/0.log", 300, 88, 7, 8, "CRC mismatch")]
+    log = SimpleNamespace(
+        error=error, size_bytes=100, log_start_offset=2, log_end_offset=17, damage=lambda: damage
+    )
     partition = SimpleNamespace(topic="t", index=0, log=log, high_watermark=16)
 
     class Partitions(list[Any]):
+        failed: ClassVar = {("t", 5): StorageError("damaged")}
+
         def get(self, topic: str, index: int) -> Any:
             return partition if (topic, index) == ("t", 0) else None
 
@@ -143,6 +150,9 @@ def test_metrics() -> None:
         "penstock_flushes_total 4",
         "penstock_partitions 1",
         "penstock_partitions_read_only 0",
+        "penstock_partitions_out_of_service 1",
+        "penstock_log_damaged_ranges 1",
+        'penstock_log_damaged_bytes{topic="t",partition="0",offset="7",file="t-0/0.log"} 88',
         "penstock_log_records 15",
         "penstock_log_end_offset_sum 17",
         "process_start_time_seconds 1.5",
@@ -152,8 +162,8 @@ def test_metrics() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    family = Family("m", "gauge", "help", (('a"b\\c\nd', 1),), "name")
-    assert render([family]) == '# HELP m help\n# TYPE m gauge\nm{name="a\\"b\\\\c\\nd"} 1\n'
+    family = Family("m", "gauge", "help", ((('a"b\\c\nd', "e"), 1),), ("name", "other"))
+    assert render([family]) == '# HELP m help\n# TYPE m gauge\nm{name="a\\"b\\\\c\\nd",other="e"} 1\n'
 
 
 def test_health_and_the_first_page() -> None:

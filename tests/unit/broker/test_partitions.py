@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
 from penstock.broker import housekeeper
+from penstock.broker.broker import Broker
+from penstock.broker.lost_replicas import LostReplicas
+from penstock.config import NodeConfig
 from penstock.metadata.assignments import NewTopic
+from penstock.metadata.image import PartitionImage
 from penstock.metadata.topics import TopicReference
-from penstock.storage import StorageError
+from penstock.storage import FileStorage, MemoryStorage, StorageError
 from penstock.types import ApiError, ErrorCode
 from tests.unit.broker.in_process import InProcess, eventually, with_broker
+from tests.unit.storage.disks import QuickDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 
 def fail_to_open(client: InProcess, is_bad: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +62,50 @@ def test_a_log_that_cannot_be_opened_stops_no_other(monkeypatch: pytest.MonkeyPa
         assert refusal(client, "later") is ErrorCode.none, "what failed before fails no later change"
 
     with_broker(work)
+
+
+def test_at_the_start_it_stops_no_other_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = NodeConfig(port=0, http_port=None, data=tmp_path)
+
+    async def run(work: Callable[[InProcess], Awaitable[None]]) -> None:
+        storage = FileStorage.open(tmp_path, 1, cluster_id="c", disk=QuickDisk())
+        broker = Broker(config, storage)
+        await broker.start()
+        try:
+            await work(InProcess(broker))
+        finally:
+            await broker.stop()
+            storage.close()
+
+    async def create(client: InProcess) -> None:
+        await client.broker.controller.create_topics([NewTopic("bad"), NewTopic("good"), NewTopic("whose")])
+
+    async def check(client: InProcess) -> None:
+        assert refusal(client, "good") is ErrorCode.none
+        assert refusal(client, "bad") is ErrorCode.kafka_storage_error
+        assert refusal(client, "whose") is ErrorCode.kafka_storage_error
+        assert not client.broker.lost_replicas.found, "there is nobody to leave it to"
+
+    asyncio.run(run(create))
+    (tmp_path / "whose-0" / "partition").write_bytes(b"rotten")
+    real = FileStorage.open_log
+
+    def open_log(self: FileStorage, name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "bad-0":
+            raise StorageError("cannot open bad-0: it is damaged")
+        return real(self, name, *arguments, **options)
+
+    monkeypatch.setattr(FileStorage, "open_log", open_log)
+    asyncio.run(run(check))
+
+
+def test_what_cannot_be_opened_is_left_to_replicas_that_are_in_sync() -> None:
+    lost = LostReplicas(MemoryStorage(UUID(int=1)), 1, page_cache_survived=True)
+    lost.cannot_open("alone-0", PartitionImage(1, 0, (1, 2), (1,), 0), "damaged")
+    lost.cannot_open("out-0", PartitionImage(2, 0, (1, 2), (2,), 0), "damaged")
+    assert lost.found == {}
+    lost.cannot_open("t-0", PartitionImage(1, 0, (1, 2), (1, 2), 0), "damaged")
+    assert lost.found == {"t-0": "damaged"}
 
 
 def test_it_is_tried_again_until_it_opens(monkeypatch: pytest.MonkeyPatch) -> None:

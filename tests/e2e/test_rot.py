@@ -1,0 +1,98 @@
+"""Bits that flip on the disk of a single broker: never served, and nothing else is disturbed."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import TYPE_CHECKING
+
+from tests.support.raw import RawClient, all_records, make_batch, read_all, split_batches
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.broker import BrokerProcess
+
+VALUES = [b"%04d" % number * 25 for number in range(30)]
+SIZE = len(make_batch([VALUES[0]]))
+SEGMENTS = {"segment.bytes": str(10 * SIZE)}
+
+
+def fill(broker: BrokerProcess) -> None:
+    with RawClient(broker.bootstrap) as client:
+        for topic in ("rotten", "healthy"):
+            client.create_topic(topic, configs=SEGMENTS)
+            for value in VALUES:
+                assert client.produce(topic, make_batch([value])).error_code.name == "none"
+
+
+def segments(broker: BrokerProcess, topic: str) -> list[Path]:
+    return sorted((broker.data / f"{topic}-0").glob("*.log"))
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x04
+    path.write_bytes(data)
+
+
+def read_around(client: RawClient, topic: str) -> tuple[list[bytes | None], list[int]]:
+    """What can be read, and the offsets at which the answer is KAFKA_STORAGE_ERROR."""
+    values: list[bytes | None] = []
+    failed = []
+    offset = 0
+    while offset < len(VALUES):
+        answer = client.fetch(topic, offset)
+        if answer.error_code.name == "kafka_storage_error":
+            failed.append(offset)
+            offset += 1
+            continue
+        assert answer.error_code.name == "none", answer.error_code
+        values += [record.value for record in all_records(answer.records)]
+        offset = split_batches(answer.records)[-1][0].next_offset
+    return values, failed
+
+
+def check_healthy(client: RawClient) -> None:
+    records = [record for _, batch in read_all(client, "healthy") for record in all_records(batch)]
+    assert [record.value for record in records][: len(VALUES)] == VALUES
+    assert client.produce("healthy", make_batch([b"more"])).error_code.name == "none"
+
+
+def test_a_flipped_bit_is_never_served_and_disturbs_no_other_topic(broker: BrokerProcess) -> None:
+    """In an old segment and in the newest one; the node was stopped cleanly."""
+    fill(broker)
+    assert broker.terminate() == 0
+    old, *_, newest = segments(broker, "rotten")
+    flip(old, 3 * SIZE + 100)
+    flip(newest, SIZE + 100)
+    rotten = [3, int(newest.stem) + 1]
+    broker.start()
+    with RawClient(broker.bootstrap) as client:
+        values, failed = read_around(client, "rotten")
+        assert failed == rotten
+        assert values == [value for at, value in enumerate(VALUES) if at not in rotten]
+        assert client.produce("rotten", make_batch([b"more"])).error_code.name == "none"
+        check_healthy(client)
+    assert f"offset 3 of rotten-0: {old} is damaged at byte {3 * SIZE} (CRC mismatch)" in broker.log
+    with urllib.request.urlopen(f"{broker.http}/metrics", timeout=10) as response:
+        metrics = response.read().decode()
+    labels = f'topic="rotten",partition="0",offset="3",file="{old}"'
+    assert f"penstock_log_damaged_bytes{{{labels}}} {SIZE}" in metrics
+    assert "penstock_log_damaged_ranges 2" in metrics
+
+
+def test_a_damaged_end_takes_its_partition_out_of_service_and_no_other(broker: BrokerProcess) -> None:
+    """After a kill -9 nobody can tell whether acknowledged batches follow: nothing is cut."""
+    fill(broker)
+    broker.kill()
+    newest = segments(broker, "rotten")[-1]
+    flip(newest, SIZE + 100)
+    before = newest.read_bytes()
+    broker.start()
+    with RawClient(broker.bootstrap) as client:
+        assert client.fetch("rotten", 0).error_code.name == "kafka_storage_error"
+        refused = client.produce("rotten", make_batch([b"more"]))
+        assert refused.error_code.name == "kafka_storage_error"
+        check_healthy(client)
+    assert f"rotten-0 is out of service here: {newest} is damaged at byte {SIZE}" in broker.log
+    assert newest.read_bytes() == before
