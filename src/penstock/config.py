@@ -97,6 +97,10 @@ class NodeConfig:
     """As Kafka's `log.cleaner.backoff.ms`."""
     high_watermark_checkpoint_ms: int = 5_000
     """As Kafka's `replica.high.watermark.checkpoint.interval.ms`."""
+    scrub_interval_ms: int = 7 * 24 * 3_600_000
+    """Between the beginnings of two rounds over all closed segments."""
+    scrub_bytes_per_second: int = 8 * MIB
+    """At most read by a round."""
     log_level: str = "info"
 
     @property

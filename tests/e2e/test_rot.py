@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from typing import TYPE_CHECKING
 
+from tests.support.commands import penstock
 from tests.support.raw import RawClient, all_records, make_batch, read_all, split_batches
 
 if TYPE_CHECKING:
@@ -96,3 +98,22 @@ def test_a_damaged_end_takes_its_partition_out_of_service_and_no_other(broker: B
         check_healthy(client)
     assert f"rotten-0 is out of service here: {newest} is damaged at byte {SIZE}" in broker.log
     assert newest.read_bytes() == before
+
+
+def test_scrubbing_finds_what_nobody_reads(broker: BrokerProcess) -> None:
+    fill(broker)
+    assert "nothing is damaged" in penstock("cluster", "scrub", broker=broker).lines[-1]
+    old, *_ = segments(broker, "rotten")
+    flip(old, 3 * SIZE + 100)
+    for topic, is_damaged in (("healthy", False), ("rotten", True)):
+        said = penstock("cluster", "scrub", topic, "--json", broker=broker)
+        assert said.code == is_damaged
+        damage = {"broker": 1, "topic": topic, "partition": 0, "offset": 3, "bytes": SIZE, "file": str(old)}
+        assert json.loads(said.out)["damage"] == ([damage] if is_damaged else [])
+    said = penstock("cluster", "scrub", broker=broker)
+    assert (said.code, str(old) in said.out) == (1, True), said
+    assert f"rotten-0 has rotted: {old} is damaged at byte {3 * SIZE} (CRC mismatch)" in broker.log
+    with RawClient(broker.bootstrap) as client:
+        assert read_around(client, "rotten")[1] == [3]
+        check_healthy(client)
+    assert penstock("cluster", "scrub", "no", broker=broker).complaint == "topic 'no' does not exist"

@@ -25,6 +25,7 @@ from penstock.broker.metrics import Metrics
 from penstock.broker.partition import Surroundings
 from penstock.broker.partitions import Partitions
 from penstock.broker.replica_fetcher import ReplicaFetchers
+from penstock.broker.scrubber import Scrubber
 from penstock.broker.server import Server
 from penstock.broker.supervisor_watch import watch_supervisor
 from penstock.broker.transaction_coordinator import TransactionCoordinator
@@ -115,6 +116,7 @@ class Broker:
         self.transactions = TransactionCoordinator(self)
         self._watch: asyncio.Task[None] | None = None
         self._probes: set[asyncio.Task[None]] = set()
+        self.scrubber = Scrubber(config, self.partitions, self.metrics)
         self._housekeeper = Housekeeper(self)
         self._server = Server(self)
         self.started_at_ms = self.now_ms()
@@ -241,6 +243,7 @@ class Broker:
         await self.controller.leave_quorum()  # who is not heard any more must not ask for votes
         await self._server.close()
         await self._housekeeper.stop()
+        await self.scrubber.stop()
         await self.in_sync_sets.stop()
         await self.fetchers.close()
         await self.transactions.stop()

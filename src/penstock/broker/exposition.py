@@ -121,6 +121,13 @@ def log_families(broker: Broker) -> Iterator[Family]:
 
 
 def damage_families(broker: Broker) -> Iterator[Family]:
+    metrics, current = broker.metrics, broker.scrubber.current
+    done = current.bytes_done / max(1, current.bytes_total) if current is not None else 0.0
+    yield counter("penstock_scrubbed_bytes", metrics.scrubbed_bytes, "Bytes of closed segments read again.")
+    yield counter(
+        "penstock_scrub_damage_found", metrics.scrub_damage_found, "Damaged stretches that scrubbing found."
+    )
+    yield gauge("penstock_scrub_progress_ratio", done, "How far the round of scrubbing is; 0 between rounds.")
     damaged = [(partition, each) for partition in broker.partitions for each in partition.log.damage()]
     yield gauge(
         "penstock_log_damaged_ranges", len(damaged), "Damaged stretches of logs, which are not served."

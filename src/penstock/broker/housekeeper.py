@@ -36,6 +36,7 @@ class Housekeeper:
             loop.create_task(self._repeat(config.compaction_check_ms, self.apply_compaction)),
             loop.create_task(self._note_high_watermarks()),
             loop.create_task(self._open_failed()),
+            loop.create_task(self._broker.scrubber.run()),
         ]
 
     async def stop(self) -> None:

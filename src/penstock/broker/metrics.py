@@ -21,3 +21,6 @@ class Metrics:
     """Offsets that went because no subscription needed them any more."""
     consumed_lost: int = 0
     """Offsets that a subscription had not got when a ceiling took them, for each such subscription."""
+    scrubbed_bytes: int = 0
+    scrub_damage_found: int = 0
+    """Damaged stretches that nobody knew of before."""

@@ -89,6 +89,15 @@ class CheckedBytes(Extent):
             self.note(block, find_damage(self.pread(block.end - block.start, block.start), block))
         return piece, piece_start
 
+    def piece_at(self, position: int, size: int) -> Stretch:
+        """Whole blocks from there on, together about `size` bytes; there is something."""
+        return self._block(position, min(position + size, self.size))
+
+    def confirm(self, stretch: Stretch) -> None:
+        """Look for damage once more, in what the segment holds now."""
+        block = self._block(stretch.start, min(stretch.end, self.size))
+        self.note(block, find_damage(self.pread(block.end - block.start, block.start), block))
+
     def _block(self, start: int, stop: int) -> Stretch:
         """The blocks around these bytes."""
         index = self.load_index()

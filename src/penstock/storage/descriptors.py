@@ -70,6 +70,15 @@ class Descriptors:
         finally:
             self.unpin(file)
 
+    def pread_uncached(self, path: str, size: int, position: int) -> bytes:
+        """What the disk says, and not what the system remembers of it."""
+        file = self.pin(path)
+        try:
+            self.disk.forget_cached(file.fd, size, position)
+            return self.disk.pread(file.fd, size, position)
+        finally:
+            self.unpin(file)
+
     def sync(self, path: str) -> None:
         file = self.pin(path)
         try:

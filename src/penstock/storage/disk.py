@@ -52,6 +52,11 @@ class Disk:
             got += len(data)
         return b"".join(parts)
 
+    def forget_cached(self, fd: int, size: int, position: int) -> None:
+        """Let the next read of these bytes come from the disk itself, where the system knows how."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fd, position, size, os.POSIX_FADV_DONTNEED)
+
     def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> int:
         """Bytes written, which may be fewer than given; at most IOV_MAX buffers."""
         return os.pwritev(fd, buffers, position)

@@ -26,12 +26,13 @@ from penstock.storage.errors import HalfDoneError, os_failure
 from penstock.storage.file_writer import CLEAN, FileWriter
 from penstock.storage.index import SparseIndex
 from penstock.storage.interface import CompactionSource, DamagedRange, Loaded, SegmentInfo
+from penstock.storage.scrubbing import PIECE_BYTES, ScrubPiece
 from penstock.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, Segment, index_path
 from penstock.storage.segment_files import cut, recover_all, release, remove, write_index
 from penstock.wire.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
@@ -153,16 +154,10 @@ class FileBackend:
             doomed -= 1
         kept, gone = self._segments[:doomed], self._segments[doomed:]
         remove(self._indexes, gone[::-1])
-        end_offset = offset
         segment = kept[-1]
         segment.load_index()  # while its file, if it comes from there, still describes the segment
-        position = segment.position_of(offset)
-        if (
-            position < segment.size or offset < segment.end_offset
-        ):  # the latter where batches were compacted away
-            end_offset = (
-                min(offset, _base_offset_at(segment, position)) if position < segment.size else offset
-            )
+        position, end_offset = segment.place_to_cut(offset)
+        if position < segment.size or offset < segment.end_offset:  # the latter after a compaction
             segment.truncate(position, end_offset)
             self._disk.unlink_if_there(index_path(self.folder, segment.base_offset))
             self._disk.fsync_dir(self.folder)
@@ -235,6 +230,18 @@ class FileBackend:
             for found in segment.damage
         ]
 
+    def scrub_pieces(self) -> Iterator[ScrubPiece]:
+        for segment in self._segments[:-1]:
+            position = 0
+            while segment in self._segments and position < segment.size:
+                piece = segment.piece_at(position, PIECE_BYTES)
+                yield ScrubPiece(segment, piece)
+                position = piece.end
+
+    def confirm(self, piece: ScrubPiece) -> None:
+        if piece.segment in self._segments and piece.stretch.start < piece.segment.size:
+            piece.segment.confirm(piece.stretch)
+
     # Compaction
 
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource:  # noqa: ARG002
@@ -293,7 +300,3 @@ class FileBackend:
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}"
-
-
-def _base_offset_at(segment: Segment, position: int) -> int:
-    return int.from_bytes(segment.pread(8, position))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.storage.config import LogConfig
     from penstock.storage.index import Mark
     from penstock.storage.log import PartitionLog
+    from penstock.storage.scrubbing import ScrubPiece
     from penstock.wire.batch import BatchHeader, Buffer
 
 
@@ -108,6 +109,12 @@ class LogBackend(Protocol):
 
     def damage(self) -> list[DamagedRange]:
         """What is known to be damaged by now."""
+
+    def scrub_pieces(self) -> Iterator[ScrubPiece]:
+        """What is closed, from the front, for as long as it is there; see scrubbing.py."""
+
+    def confirm(self, piece: ScrubPiece) -> None:
+        """Look for damage there, if it is still a part of the log."""
 
     def unmark_clean(self) -> None:
         """What is stored is about to change otherwise than by `write`: what is under way is done first."""

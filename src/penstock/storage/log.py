@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
     from penstock.storage.interface import DamagedRange, LogBackend, SegmentInfo
+    from penstock.storage.scrubbing import ScrubPiece
     from penstock.storage.timestamps import TimestampedOffset
     from penstock.wire.batch import BatchHeader, Buffer
 
@@ -268,6 +269,24 @@ class PartitionLog:
     def damage(self) -> list[DamagedRange]:
         """What is known to be damaged by now: reads that reach it raise RotError."""
         return self._backend.damage()
+
+    @property
+    def closed_bytes(self) -> int:
+        """Of all segments but the last."""
+        return sum(segment.size for segment in self._backend.segments()[:-1])
+
+    def scrub_pieces(self) -> Iterator[ScrubPiece]:
+        """What is closed, to be checked in another thread; `confirm` is told of each that is not good."""
+        return self._backend.scrub_pieces()
+
+    def confirm(self, piece: ScrubPiece) -> list[DamagedRange]:
+        """What is newly found to be damaged there."""
+        known = self.damage()
+        try:
+            self._backend.confirm(piece)
+        except OSError as error:
+            raise os_failure("read", self.name, error) from error
+        return [each for each in self.damage() if each not in known]
 
     # Changing what is there
 

@@ -15,11 +15,12 @@ from penstock.storage.log import PartitionLog
 from penstock.wire.batch import NO_TIMESTAMP, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
     from penstock.storage.interface import DamagedRange, WriteRun
+    from penstock.storage.scrubbing import ScrubPiece
     from penstock.wire.batch import Buffer
 
 
@@ -129,6 +130,12 @@ class MemoryBackend:
 
     def damage(self) -> list[DamagedRange]:
         return []  # there is no disk that could rot
+
+    def scrub_pieces(self) -> Iterator[ScrubPiece]:
+        return iter(())
+
+    def confirm(self, piece: ScrubPiece) -> None:
+        raise NotImplementedError  # there are no pieces
 
     def unmark_clean(self) -> None:
         pass  # nothing is ever under way

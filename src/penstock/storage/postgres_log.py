@@ -36,7 +36,7 @@ from penstock.storage.postgres_statements import (
 from penstock.wire.batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.storage.compaction import CompactionPlan, CompactionResult
     from penstock.storage.config import LogConfig
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.storage.postgres_owner import Owner
     from penstock.storage.postgres_reaper import Reaper
     from penstock.storage.postgres_writer import GroupWriter, Statement
+    from penstock.storage.scrubbing import ScrubPiece
     from penstock.wire.batch import BatchHeader, Buffer
 
 
@@ -316,6 +317,12 @@ class PostgresBackend:
 
     def damage(self) -> list[DamagedRange]:
         return []  # PostgreSQL checks its own pages, with data_checksums
+
+    def scrub_pieces(self) -> Iterator[ScrubPiece]:
+        return iter(())
+
+    def confirm(self, piece: ScrubPiece) -> None:
+        raise NotImplementedError  # there are no pieces
 
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource:  # noqa: ARG002
         return CompactionSource(None, None, self._round)

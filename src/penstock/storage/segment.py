@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from penstock.storage.checked_bytes import CheckedBytes
+from penstock.storage.errors import RotError
 from penstock.storage.index import SparseIndex, StoredIndex, decode_index
 from penstock.storage.interface import SegmentInfo
 from penstock.storage.recovery import rebuild_index
@@ -161,6 +162,19 @@ class Segment(CheckedBytes):
             position = end
         _remember(self._starts, offset, position)
         return position
+
+    def place_to_cut(self, offset: int) -> tuple[int, int]:
+        """Where the batch begins that holds `offset`, and with which one; what is damaged goes as a whole."""
+        for damage in self.damage:
+            if damage.first_offset <= offset < damage.end_offset:
+                return damage.start, damage.first_offset
+        try:
+            position = self.position_of(offset)
+        except RotError:  # it was not known yet
+            return self.place_to_cut(offset)
+        if position >= self.size:
+            return position, offset
+        return position, min(offset, int.from_bytes(self.pread(8, position)))
 
     def truncate(self, position: int, end_offset: int) -> None:
         """Forget everything from `position` on; the file itself is cut by the caller."""

@@ -68,7 +68,10 @@ def make_broker(
         ),
         lifecycle=SimpleNamespace(is_fenced=is_fenced, is_decommissioned=False),
         partitions=Partitions([partition]),
-        metrics=Metrics(bytes_in=10, bytes_out=20, requests=Counter({0: 3, 99: 1}), flushes=4),
+        scrubber=SimpleNamespace(current=SimpleNamespace(bytes_done=30, bytes_total=120)),
+        metrics=Metrics(
+            scrubbed_bytes=700, bytes_in=10, bytes_out=20, requests=Counter({0: 3, 99: 1}), flushes=4
+        ),
         registry=[SimpleNamespace(key=0, function=SimpleNamespace(__name__="produce"))],
         memory=SimpleNamespace(used_bytes=7, limit_bytes=1_000),
         connection_count=5,
@@ -152,6 +155,9 @@ def test_metrics() -> None:
         "penstock_partitions_read_only 0",
         "penstock_partitions_out_of_service 1",
         "penstock_log_damaged_ranges 1",
+        "penstock_scrubbed_bytes_total 700",
+        "penstock_scrub_damage_found_total 0",
+        "penstock_scrub_progress_ratio 0.25",
         'penstock_log_damaged_bytes{topic="t",partition="0",offset="7",file="t-0/0.log"} 88',
         "penstock_log_records 15",
         "penstock_log_end_offset_sum 17",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
 
 API_VERSIONS, CREATE_TOPICS, FETCH, OFFSET_FETCH, ADD_PARTITIONS_TO_TXN = 18, 19, 1, 9, 24
+DESCRIBE_LOG_DIRS = 35
 NOT_LEADER, OK = ErrorCode.not_leader_or_follower, ErrorCode.none
 LONG, AT_ONCE = timedelta(seconds=60), timedelta(0)
 REPLICA_EPOCH = 5
@@ -228,8 +229,9 @@ def test_what_nodes_say_to_each_other_is_not_told_to_clients() -> None:
         assert told[FETCH] < 17
         assert told[ADD_PARTITIONS_TO_TXN] < 4
         assert told[OFFSET_FETCH] < 9
+        assert told[DESCRIBE_LOG_DIRS] < 5
         internal = {each.key for each in load_handlers() if each.between_nodes}
-        internal -= {FETCH, ADD_PARTITIONS_TO_TXN, OFFSET_FETCH}
+        internal -= {FETCH, ADD_PARTITIONS_TO_TXN, OFFSET_FETCH, DESCRIBE_LOG_DIRS}
         assert {52, 53, 54, 56, 62, 63, 67} <= internal
         assert not internal & told.keys()
 

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.storage import FileStorage, PartitionLog, RotError, StorageError, run_compaction
 from penstock.storage import checked_bytes as checked_bytes_module
+from penstock.storage import file as file_module
 from penstock.wire.batch import iterate_headers
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append_flushed, batch, small_config
 from tests.unit.storage.disks import QuickDisk
@@ -215,6 +216,20 @@ def test_what_was_cut_off_and_written_anew_is_another_thing(folder: Path) -> Non
         assert read_offsets(log) == (list(range(COUNT)), [])
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+def test_what_is_damaged_can_be_cut_off(folder: Path, is_known: bool) -> None:
+    path, position = place_of(folder, 20)
+    flip(path, position + 5)  # its base offset, which must not become the end of the log
+    with Opened(folder) as log:
+        if is_known:
+            assert read_offsets(log)[1] == [20]
+        log.truncate_to(20)
+        assert log.log_end_offset == 20
+        for value in VALUES[20:]:
+            append_flushed(log, batch([value]), leader_epoch=5)
+        assert read_offsets(log) == (list(range(COUNT)), [])
+
+
 @pytest.fixture
 def compactable(tmp_path: Path) -> Iterator[tuple[PartitionLog, Path]]:
     storage = FileStorage.open(tmp_path / "data", 1, disk=QuickDisk())
@@ -248,3 +263,58 @@ def test_the_log_tells_what_is_damaged(folder: Path) -> None:
         (found,) = log.damage()
         assert (found.file, found.position, found.size) == (str(path), position, SIZE)
         assert (found.first_offset, found.end_offset, found.reason) == (14, 15, "CRC mismatch")
+
+
+def test_scrubbing_finds_what_rotted_since_it_was_checked(folder: Path) -> None:
+    with Opened(folder) as log:
+        assert read_offsets(log)[1] == []
+        path, position = place_of(folder, 14)
+        flip(path, position + 80)
+        assert log.read(14, 1, end_offset=ALL), "what was read once is not checked again"
+        pieces = list(log.scrub_pieces())
+        assert sum(piece.size for piece in pieces) == log.closed_bytes
+        (bad,) = [piece for piece in pieces if not piece.is_good()]
+        (found,) = log.confirm(bad)
+        assert (found.file, found.position, found.first_offset) == (str(path), position, 14)
+        assert log.confirm(bad) == [], "it is no news"
+        assert read_offsets(log)[1] == [14]
+
+
+def test_scrubbing_goes_in_pieces_and_leaves_the_active_segment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_module, "PIECE_BYTES", 1)
+    with Opened(folder) as log:
+        pieces = list(log.scrub_pieces())
+        paths = {piece.segment.path for piece in pieces}
+        assert paths == {str(path) for path in segments(folder)[:-1]}
+        assert len(pieces) == 2 * len(paths)
+        assert all(piece.is_good() for piece in pieces)
+
+
+def test_scrubbing_goes_on_while_segments_go(folder: Path) -> None:
+    with Opened(folder) as log:
+        pieces = log.scrub_pieces()
+        first = next(pieces)
+        path, position = place_of(folder, 1)
+        flip(path, position + 80)
+        assert not first.is_good()
+        log.delete_records_before(int(segments(folder)[2].stem))
+        assert log.confirm(first) == [], "it is not a part of the log any more"
+        with pytest.raises(FileNotFoundError):
+            first.is_good()
+        left = {piece.segment.path for piece in pieces}
+        assert left == {str(path) for path in segments(folder)[:-1]}
+
+
+def test_a_suspicion_is_confirmed_by_what_is_there_now(folder: Path) -> None:
+    with Opened(folder) as log:
+        first = next(log.scrub_pieces())
+        path, position = place_of(folder, 2)
+        flip(path, position + 80)
+        assert not first.is_good()
+        log.truncate_to(2)
+        for value in VALUES[2:]:
+            append_flushed(log, batch([value]), leader_epoch=5)
+        assert log.confirm(first) == []
+        assert read_offsets(log) == (list(range(COUNT)), [])
