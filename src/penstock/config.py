@@ -97,6 +97,8 @@ class NodeConfig:
     """As Kafka's `log.cleaner.backoff.ms`."""
     high_watermark_checkpoint_ms: int = 5_000
     """As Kafka's `replica.high.watermark.checkpoint.interval.ms`."""
+    repair_check_ms: int = 10_000
+    """How often to look whether something is damaged that other replicas have."""
     scrub_interval_ms: int = 7 * 24 * 3_600_000
     """Between the beginnings of two rounds over all closed segments."""
     scrub_bytes_per_second: int = 8 * MIB

@@ -1,4 +1,4 @@
-"""Bits that flip on the disk of a single broker: never served, and nothing else is disturbed."""
+"""Bits that flip on a disk: never served, nothing else is disturbed, and other replicas mend them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import json
 import urllib.request
 from typing import TYPE_CHECKING
 
+from confluent_kafka.admin import NewTopic
+
+from tests.support.cluster import Cluster
 from tests.support.commands import penstock
 from tests.support.raw import RawClient, all_records, make_batch, read_all, split_batches
+from tests.support.topics import admin
+from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,3 +122,33 @@ def test_scrubbing_finds_what_nobody_reads(broker: BrokerProcess) -> None:
         assert read_around(client, "rotten")[1] == [3]
         check_healthy(client)
     assert penstock("cluster", "scrub", "no", broker=broker).complaint == "topic 'no' does not exist"
+
+
+def test_what_rotted_in_a_leader_and_in_a_follower_is_mended(tmp_path: Path) -> None:
+    """At different offsets; nobody leaves the in-sync set, and no leader changes."""
+    settings = ["repair_check_ms = 100"]
+    with Cluster(tmp_path, brokers=3, settings=settings) as cluster:
+        client = admin(cluster.bootstrap)
+        client.create_topics([NewTopic("rotten", 1, 3, config=SEGMENTS)])["rotten"].result(30)
+        cluster.wait_healed(["rotten"])
+        leader = cluster.leader_of("rotten")
+        follower = next(node for node in cluster.brokers.values() if node is not leader)
+        with RawClient(leader.bootstrap) as raw:
+            for value in VALUES:
+                assert raw.produce("rotten", make_batch([value])).error_code.name == "none"
+        nodes = (leader, follower)
+        wait_until(lambda: len({node.log_bytes("rotten") for node in nodes}) == 1, "equal replicas")
+        whole, last_event = leader.log_bytes("rotten"), cluster.last_event()
+        for node, offset in ((leader, 3), (follower, 5)):
+            flip(min((node.data / "rotten-0").glob("*.log")), offset * SIZE + 100)
+        penstock("cluster", "scrub", "--bootstrap", cluster.bootstrap)
+        for node in nodes:
+            wait_until(
+                lambda node=node: node.metric("penstock_scrub_repaired_total") == 1,
+                f"node {node.id} has mended its log",
+            )
+            assert node.metric("penstock_log_damaged_ranges") == 0
+            assert node.log_bytes("rotten") == whole
+        with RawClient(leader.bootstrap) as raw:
+            assert read_around(raw, "rotten") == (VALUES, [])
+        assert not [event for event in cluster.events(last_event) if event.get("topic") == "rotten"]

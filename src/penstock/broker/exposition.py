@@ -127,6 +127,9 @@ def damage_families(broker: Broker) -> Iterator[Family]:
     yield counter(
         "penstock_scrub_damage_found", metrics.scrub_damage_found, "Damaged stretches that scrubbing found."
     )
+    yield counter(
+        "penstock_scrub_repaired", metrics.scrub_repaired, "Damaged stretches mended from another replica."
+    )
     yield gauge("penstock_scrub_progress_ratio", done, "How far the round of scrubbing is; 0 between rounds.")
     damaged = [(partition, each) for partition in broker.partitions for each in partition.log.damage()]
     yield gauge(

@@ -1,4 +1,4 @@
-"""Retention, compaction and checkpoints now and then, out of the way of the event loop."""
+"""Retention, compaction, repairs and checkpoints now and then, out of the way of the event loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.consumed_retention import ConsumedRetention
+from penstock.broker.repairs import Repairs
 from penstock.storage import CompactionPlan, CompactionResult, StorageError, run_compaction
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Housekeeper:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._consumed = ConsumedRetention(broker)
+        self._repairs = Repairs(broker.config.node_id, broker.peers, broker.metrics)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -37,6 +39,7 @@ class Housekeeper:
             loop.create_task(self._note_high_watermarks()),
             loop.create_task(self._open_failed()),
             loop.create_task(self._broker.scrubber.run()),
+            loop.create_task(self._repeat(config.repair_check_ms, self._repairs.repair)),
         ]
 
     async def stop(self) -> None:

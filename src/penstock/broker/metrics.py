@@ -24,3 +24,5 @@ class Metrics:
     scrubbed_bytes: int = 0
     scrub_damage_found: int = 0
     """Damaged stretches that nobody knew of before."""
+    scrub_repaired: int = 0
+    """Damaged stretches that were filled with what another replica has."""

@@ -313,6 +313,7 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "high_watermark_checkpoint_ms": stored_as(
         "high_watermark_checkpoint_ms", whole_number(MILLISECONDS_MIN, INT_MAX)
     ),
+    "repair_check_ms": stored_as("repair_check_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "scrub_interval_ms": stored_as("scrub_interval_ms", whole_number(MILLISECONDS_MIN, INT_MAX)),
     "scrub_bytes_per_second": stored_as("scrub_bytes_per_second", whole_number(BYTES_MIN, INT_MAX)),
     "topics": read_topics,

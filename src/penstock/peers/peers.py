@@ -40,6 +40,8 @@ class Lane(Enum):
     """Ends of transactions; each waits until it is committed."""
     LATE_MARKERS = "late markers"
     """Those for partitions in which that took too long before: they hold up no others."""
+    REPAIRS = "repairs"
+    """Reads of what is damaged here."""
     POSITIONS = "positions"
     """What subscriptions have got, asked for now and then; the answer waits until a write is committed."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.storage.checked import CheckedRanges
+from penstock.storage.disk import write_all
 from penstock.storage.errors import RotError, StorageError
 from penstock.storage.index import Extent
 from penstock.storage.rot import Damage, Stretch, check_batches, find_damage
@@ -97,6 +98,23 @@ class CheckedBytes(Extent):
         """Look for damage once more, in what the segment holds now."""
         block = self._block(stretch.start, min(stretch.end, self.size))
         self.note(block, find_damage(self.pread(block.end - block.start, block.start), block))
+
+    def mend(self, position: int, data: bytes) -> bool:
+        """Write batches over the damage that begins there, if they are sound, due there and fill it."""
+        damage = next((each for each in self.damage if each.start == position), None)
+        if damage is None or len(data) != damage.end - damage.start:
+            return False
+        end, next_offset = check_batches(memoryview(data), damage.first_offset)
+        if end < len(data) or next_offset > damage.end_offset:
+            return False
+        file = self.descriptors.pin(self.path)
+        try:
+            write_all(self.descriptors.disk, file.fd, [data], position)
+            self.descriptors.disk.fdatasync(file.fd)
+        finally:
+            self.descriptors.unpin(file)
+        self.confirm(Stretch(damage.start, damage.end, damage.first_offset, damage.end_offset))
+        return all(each.end <= damage.start or damage.end <= each.start for each in self.damage)
 
     def _block(self, start: int, stop: int) -> Stretch:
         """The blocks around these bytes."""

@@ -242,6 +242,12 @@ class FileBackend:
         if piece.segment in self._segments and piece.stretch.start < piece.segment.size:
             piece.segment.confirm(piece.stretch)
 
+    def mend(self, damage: DamagedRange, data: bytes) -> bool:
+        for segment in self._segments:
+            if segment.path == damage.file:
+                return segment.mend(damage.position, data)
+        return False
+
     # Compaction
 
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource:  # noqa: ARG002

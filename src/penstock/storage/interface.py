@@ -116,6 +116,9 @@ class LogBackend(Protocol):
     def confirm(self, piece: ScrubPiece) -> None:
         """Look for damage there, if it is still a part of the log."""
 
+    def mend(self, damage: DamagedRange, data: bytes) -> bool:
+        """Replace what is damaged, durably, if these batches fit there. False: they do not, or it is gone."""
+
     def unmark_clean(self) -> None:
         """What is stored is about to change otherwise than by `write`: what is under way is done first."""
 

@@ -288,6 +288,13 @@ class PartitionLog:
             raise os_failure("read", self.name, error) from error
         return [each for each in self.damage() if each not in known]
 
+    def mend(self, damage: DamagedRange, data: bytes) -> bool:
+        """Write whole batches of another replica over what is damaged; whether they are sound and fit."""
+        try:
+            return self._backend.mend(damage, data)
+        except OSError as error:
+            raise os_failure("mend", self.name, error) from error
+
     # Changing what is there
 
     def reconfigure(self, config: LogConfig) -> None:

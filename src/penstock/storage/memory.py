@@ -137,6 +137,9 @@ class MemoryBackend:
     def confirm(self, piece: ScrubPiece) -> None:
         raise NotImplementedError  # there are no pieces
 
+    def mend(self, damage: DamagedRange, data: bytes) -> bool:
+        raise NotImplementedError  # there is no damage
+
     def unmark_clean(self) -> None:
         pass  # nothing is ever under way
 

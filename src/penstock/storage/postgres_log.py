@@ -324,6 +324,9 @@ class PostgresBackend:
     def confirm(self, piece: ScrubPiece) -> None:
         raise NotImplementedError  # there are no pieces
 
+    def mend(self, damage: DamagedRange, data: bytes) -> bool:
+        raise NotImplementedError  # there is no damage
+
     def compaction_source(self, segments: Sequence[SegmentInfo]) -> CompactionSource:  # noqa: ARG002
         return CompactionSource(None, None, self._round)
 

@@ -27,6 +27,7 @@ offsets_topic_partitions = 8
 retention_check_ms = 1000
 compaction_check_ms = 2000
 high_watermark_checkpoint_ms = 3000
+repair_check_ms = 5000
 scrub_interval_ms = 4000
 scrub_bytes_per_second = 100000
 
@@ -68,6 +69,7 @@ def test_every_key_reaches_the_configuration(tmp_path: Path) -> None:
         retention_check_ms=1_000,
         compaction_check_ms=2_000,
         high_watermark_checkpoint_ms=3_000,
+        repair_check_ms=5_000,
         scrub_interval_ms=4_000,
         scrub_bytes_per_second=100_000,
         topic_defaults={"retention.ms": "1000", "cleanup.policy": "compact,delete", "preallocate": "false"},

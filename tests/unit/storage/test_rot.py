@@ -318,3 +318,59 @@ def test_a_suspicion_is_confirmed_by_what_is_there_now(folder: Path) -> None:
             append_flushed(log, batch([value]), leader_epoch=5)
         assert log.confirm(first) == []
         assert read_offsets(log) == (list(range(COUNT)), [])
+
+
+def damaged(folder: Path, *offsets: int) -> Opened:
+    for offset in offsets:
+        path, position = place_of(folder, offset)
+        flip(path, position + 80)
+    opened = Opened(folder)
+    assert read_offsets(opened.log)[1] == list(offsets)
+    return opened
+
+
+def whole_batches(folder: Path, first: int, end: int) -> bytes:
+    path, position = place_of(folder, first)
+    return path.read_bytes()[position : position + (end - first) * SIZE]
+
+
+@pytest.mark.parametrize("offsets", [(0,), (13, 14), (COUNT - 1,)])
+def test_batches_of_another_replica_are_written_over_the_damage(
+    folder: Path, offsets: tuple[int, ...]
+) -> None:
+    before = [path.read_bytes() for path in segments(folder)]
+    data = whole_batches(folder, offsets[0], offsets[-1] + 1)
+    with damaged(folder, *offsets) as log:
+        (found,) = log.damage()
+        assert log.mend(found, data)
+        assert log.damage() == []
+        assert read_offsets(log) == (list(range(COUNT)), [])
+        assert not log.mend(found, data), "there is nothing to mend any more"
+    assert [path.read_bytes() for path in segments(folder)] == before
+
+
+def test_what_is_not_sound_or_does_not_fit_is_not_written(folder: Path) -> None:
+    data = whole_batches(folder, 14, 15)
+    wrong = [
+        data[:-1],
+        data + data,
+        data[:70] + b"x" + data[71:],
+        whole_batches(folder, 13, 14),
+        whole_batches(folder, 15, 16),
+    ]
+    with damaged(folder, 14) as log:
+        before = [path.read_bytes() for path in segments(folder)]
+        (found,) = log.damage()
+        assert not any(log.mend(found, each) for each in wrong)
+        assert not log.mend(found._replace(file="another.log"), data)
+        assert log.damage() == [found]
+        assert [path.read_bytes() for path in segments(folder)] == before
+
+
+def test_of_two_damaged_places_in_a_block_one_can_be_mended(folder: Path) -> None:
+    data = whole_batches(folder, 12, 13)
+    with damaged(folder, 12, 14) as log:
+        first, second = log.damage()
+        assert log.mend(first, data)
+        assert log.damage() == [second]
+        assert read_offsets(log)[1] == [14]
