@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import NewTopic
 
+from penstock.storage.blobs import seal, unseal
 from tests.support.cluster import Cluster
 from tests.support.commands import penstock
 from tests.support.raw import RawClient, all_records, make_batch, read_all, split_batches
@@ -152,3 +153,31 @@ def test_what_rotted_in_a_leader_and_in_a_follower_is_mended(tmp_path: Path) -> 
         with RawClient(leader.bootstrap) as raw:
             assert read_around(raw, "rotten") == (VALUES, [])
         assert not [event for event in cluster.events(last_event) if event.get("topic") == "rotten"]
+
+
+def test_a_follower_that_cannot_be_mended_is_filled_anew_at_its_next_start(tmp_path: Path) -> None:
+    """What it had is kept aside. That it differs from the others was noted before, as after a compaction."""
+    with Cluster(tmp_path, brokers=3) as cluster:
+        client = admin(cluster.bootstrap)
+        client.create_topics([NewTopic("rotten", 1, 3, config=SEGMENTS)])["rotten"].result(30)
+        cluster.wait_healed(["rotten"])
+        leader = cluster.leader_of("rotten")
+        follower = next(node for node in cluster.brokers.values() if node is not leader)
+        with RawClient(leader.bootstrap) as raw:
+            for value in VALUES:
+                assert raw.produce("rotten", make_batch([value])).error_code.name == "none"
+        wait_until(lambda: leader.log_bytes("rotten") == follower.log_bytes("rotten"), "equal replicas")
+        whole = leader.log_bytes("rotten")
+        follower.kill()
+        flip(min((follower.data / "rotten-0").glob("*.log")), 3 * SIZE + 100)
+        topic_id = unseal((follower.data / "rotten-0" / "partition").read_bytes())["topic_id"]
+        note = seal({"rotten-0": [topic_id, "offset 3 is damaged"]})
+        (follower.data / "damaged-logs").write_bytes(note)
+        rotten = follower.log_bytes("rotten")
+        follower.start()
+        cluster.wait_healed(["rotten"])
+        wait_until(lambda: follower.log_bytes("rotten") == whole, "the replica is filled up")
+        (aside,) = follower.data.glob(".damaged-rotten-0-*")
+        assert b"".join(path.read_bytes() for path in sorted(aside.glob("*.log"))) == rotten
+        assert f"rotten-0 is filled anew by its leader, and was moved to {aside}" in follower.log
+        assert unseal((follower.data / "damaged-logs").read_bytes()) == {}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker import node_status
 from penstock.broker.controller_channel import ControllerChannel
+from penstock.broker.damaged_logs import DamagedLogs
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.handlers import load_handlers
 from penstock.broker.housekeeper import Housekeeper
@@ -82,6 +83,7 @@ class Broker:
         )
         self.channel = ControllerChannel(self.controller, config, self.peers)
         self.lost_replicas = LostReplicas(storage, config.node_id, page_cache_survived=page_cache_survived)
+        self.damaged_logs = DamagedLogs(storage)
         self.lifecycle = Lifecycle(
             config,
             storage,

@@ -26,7 +26,7 @@ class Housekeeper:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._consumed = ConsumedRetention(broker)
-        self._repairs = Repairs(broker.config.node_id, broker.peers, broker.metrics)
+        self._repairs = Repairs(broker.config.node_id, broker.peers, broker.damaged_logs, broker.metrics)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:

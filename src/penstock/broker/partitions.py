@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.log_opening import LogOpener
 from penstock.broker.partition import Partition
 from penstock.broker.refused_batches import RefusedBatches
-from penstock.storage import DamagedEndError, Flush, LogConfig, PartitionLog, StorageError
+from penstock.storage import Flush, LogConfig, PartitionLog, StorageError
 from penstock.storage.config import NO_LIMIT
 from penstock.types import ApiError, ErrorCode, TopicPartition
 
@@ -52,6 +52,7 @@ class Partitions:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._storage = broker.storage
+        self._opener = LogOpener(broker.storage, broker.lost_replicas, broker.damaged_logs)
         self._node_id = broker.config.node_id
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.refused = RefusedBatches()
@@ -192,24 +193,14 @@ class Partitions:
     def _open_logs(
         self, partitions: list[tuple[TopicPartition, PartitionImage]], topic: TopicImage, config: LogConfig
     ) -> list[PartitionLog | StorageError | None]:
-        """None for one that must not be opened yet: see lost_replicas.py."""
+        """None for one that must not be opened yet: see log_opening.py."""
         now_ms = self._broker.now_ms()
 
-        def open_log(
-            name: str, image: PartitionImage, config: LogConfig
-        ) -> PartitionLog | StorageError | None:
-            try:
-                return self._storage.open_log(name, topic.topic_id, config, now_ms=now_ms)
-            except DamagedEndError as error:
-                may_cut = self._broker.lost_replicas.may_cut(name, image, str(error))
-                if may_cut:
-                    return open_log(name, image, replace(config, cuts_damaged_end=True))
-                return error if may_cut is False else None
-            except StorageError as error:
-                return error
+        def open_log(each: tuple[TopicPartition, PartitionImage]) -> PartitionLog | StorageError | None:
+            return self._opener.open(str(each[0]), topic.topic_id, each[1], config, now_ms)
 
         with ThreadPoolExecutor(FILE_THREADS) as threads:
-            return list(threads.map(lambda each: open_log(str(each[0]), each[1], config), partitions))
+            return list(threads.map(open_log, partitions))
 
     def _add(
         self,

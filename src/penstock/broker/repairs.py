@@ -7,7 +7,8 @@ takes back what it has acknowledged; so this works for a leader, too. A crash in
 which is found and mended again.
 
 It is not possible for what was compacted, because replicas compact by themselves and their batches differ,
-nor for a partition with one replica, nor above the high watermark. Then the damage stays, and is told.
+nor for a partition with one replica, nor above the high watermark. Then the damage stays, and is told. If
+others answer, and have other bytes, the log is filled anew from them at the next start: see damaged_logs.py.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from penstock.wire.batch import BatchError, iterate_headers
 from penstock.wire.primitives import DecodeError
 
 if TYPE_CHECKING:
+    from penstock.broker.damaged_logs import DamagedLogs
     from penstock.broker.metrics import Metrics
     from penstock.broker.partition import Partition
     from penstock.peers.peers import Peers
@@ -41,9 +43,10 @@ TRY_AGAIN_S: Final = 60.0
 
 
 class Repairs:
-    def __init__(self, node_id: int, peers: Peers, metrics: Metrics) -> None:
+    def __init__(self, node_id: int, peers: Peers, damaged_logs: DamagedLogs, metrics: Metrics) -> None:
         self._node_id = node_id
         self._peers = peers
+        self._damaged_logs = damaged_logs
         self._metrics = metrics
         self._not_before_s: dict[DamagedRange, float] = {}
 
@@ -54,28 +57,40 @@ class Repairs:
         for damage in partition.log.damage():
             if damage.size > DAMAGE_BYTES_MAX or damage in self._not_before_s:
                 continue
-            if not await self._mend(partition, damage):
-                self._not_before_s[damage] = now_s + TRY_AGAIN_S
-            else:
+            if await self._mend(partition, damage):
                 self._metrics.scrub_repaired += 1
-                log.warning(
-                    "%s-%d: mended %d bytes at %d of %s, from offset %d on",
-                    partition.topic, partition.index, damage.size, damage.position, damage.file,
-                    damage.first_offset,
-                )  # fmt: skip
+                if not partition.log.damage():
+                    self._damaged_logs.forget(partition.log.name)
+                log.warning("%s: mended %s", partition.log.name, _place(damage))
+            else:
+                self._not_before_s[damage] = now_s + TRY_AGAIN_S
 
     async def _mend(self, partition: Partition, damage: DamagedRange) -> bool:
-        image = partition.image
+        image, stored = partition.image, partition.log
+        others_differ = False
         for node_id in sorted(image.isr, key=lambda each: each != image.leader):
             if node_id == self._node_id:
                 continue
             try:
                 data = await self._read(node_id, partition, damage)
             except (PeerError, DecodeError, BatchError) as error:
-                log.info("%s-%d: broker %d: %s", partition.topic, partition.index, node_id, error)
+                log.info("%s: broker %d: %s", stored.name, node_id, error)
                 continue
-            if not partition.log.closed and partition.log.mend(damage, data):
-                return True
+            if stored.closed or stored.mend(damage, data):
+                return not stored.closed
+            others_differ = True
+        is_committed = damage.end_offset <= partition.high_watermark
+        if (
+            others_differ
+            and is_committed
+            and not self._damaged_logs.maybe_reason(stored.name, partition.topic_id)
+        ):
+            await self._damaged_logs.add(stored.name, partition.topic_id, f"{_place(damage)} is damaged")
+            log.error(
+                "%s: %s cannot be mended, for others have other bytes there: the log is filled anew from "
+                "them when this broker starts again",
+                stored.name, _place(damage),
+            )  # fmt: skip
         return False
 
     async def _read(self, node_id: int, partition: Partition, damage: DamagedRange) -> bytes:
@@ -98,6 +113,10 @@ class Repairs:
             if offset == before:
                 break
         return bytes(found)
+
+
+def _place(damage: DamagedRange) -> str:
+    return f"{damage.size} bytes at {damage.position} of {damage.file}, from offset {damage.first_offset} on"
 
 
 def _question(partition: Partition, offset: int, size: int) -> dict[str, Any]:

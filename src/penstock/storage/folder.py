@@ -32,6 +32,7 @@ FORMAT = 1
 LOCK = ".lock"
 META = "meta.json"
 DELETED_PREFIX = ".deleted-"
+DAMAGED_PREFIX = ".damaged-"
 OPEN_FILES_MAX = 256
 NAME_BYTES_MAX = 255
 
@@ -147,6 +148,18 @@ class FileStorage:
                 self._remove_folder(aside)  # and no other: its owner may be another thread
         except OSError as error:
             raise os_failure("delete", f"{self.path}/{name}", error) from error
+
+    def set_aside(self, name: str) -> str:
+        check_name(name)
+        if name in self._open and not self._open[name].closed:
+            raise StorageError(f"{name} is open and cannot be set aside")
+        aside = f"{self.path}/{DAMAGED_PREFIX}{name}-{uuid.uuid4().hex}"
+        try:
+            self._disk.rename(f"{self.path}/{name}", aside)
+            self._disk.fsync_dir(self.path)
+        except OSError as error:
+            raise os_failure("set aside", f"{self.path}/{name}", error) from error
+        return aside
 
     def get_note(self, name: str) -> Any:
         try:

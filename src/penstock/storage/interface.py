@@ -201,6 +201,9 @@ class Storage(Protocol):
 
     def delete_log(self, name: str) -> None: ...
 
+    def set_aside(self, name: str) -> str:
+        """Keep a log that is not open under another name, for somebody to look at; where that is."""
+
     def set_cluster_id(self, cluster_id: str) -> None:
         """Recorded once the node knows its cluster."""
 

@@ -225,6 +225,9 @@ class MemoryStorage:
         assert log is None or not log.is_flushing, "deletion waits for the job in flight"
         self._backends.pop(name, None)
 
+    def set_aside(self, name: str) -> str:
+        raise NotImplementedError  # nothing is ever found damaged
+
     def set_cluster_id(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
 

@@ -140,6 +140,9 @@ class PostgresStorage:
         self._writer.witness = PUT_WITNESS, (self.node_id,)
         return True
 
+    def set_aside(self, name: str) -> str:
+        raise NotImplementedError  # nothing is ever found damaged
+
     def set_cluster_id(self, cluster_id: str) -> None:
         if cluster_id != self.cluster_id:
             self._owner.change(

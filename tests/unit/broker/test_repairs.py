@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from penstock.broker import repairs as repairs_module
+from penstock.broker.damaged_logs import DamagedLogs
 from penstock.broker.metrics import Metrics
 from penstock.broker.repairs import Repairs
 from penstock.peers.connection import PeerError
+from penstock.storage import MemoryStorage
 from penstock.storage.interface import DamagedRange
 from penstock.types import ErrorCode
 from penstock.wire.batch import patched_prefix, read_header
-from tests.unit.storage.builders import batch
+from tests.unit.storage.builders import TOPIC_ID, batch
 
 if TYPE_CHECKING:
     import pytest
@@ -31,6 +34,7 @@ WHOLE = stored(5) + stored(6)
 
 class Log:
     closed = False
+    name = "t-0"
 
     def __init__(self) -> None:
         self.found = [DAMAGE]
@@ -68,14 +72,19 @@ class FakePeers:
         return SimpleNamespace(responses=[SimpleNamespace(partitions=[told])])
 
 
-def run(peers: FakePeers, *, high_watermark: int = 20, rounds: int = 1) -> tuple[Log, Metrics]:
+def run(
+    peers: FakePeers, *, high_watermark: int = 20, rounds: int = 1, storage: MemoryStorage | None = None
+) -> tuple[Log, Metrics]:
+    damaged_logs = DamagedLogs(storage or MemoryStorage())
     image = SimpleNamespace(isr=(1, 2, 3), leader=3)
     log = Log()
-    partition: Any = SimpleNamespace(topic="t", index=0, log=log, image=image, high_watermark=high_watermark)
+    partition: Any = SimpleNamespace(
+        topic="t", index=0, topic_id=TOPIC_ID, log=log, image=image, high_watermark=high_watermark
+    )
     metrics = Metrics()
 
     async def work() -> None:
-        repairs = Repairs(1, peers, metrics)  # type: ignore[arg-type]
+        repairs = Repairs(1, peers, damaged_logs, metrics)  # type: ignore[arg-type]
         for _ in range(rounds):
             await repairs.repair(partition)
 
@@ -115,3 +124,15 @@ def test_nobody_is_asked_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repairs_module, "TRY_AGAIN_S", 0.0)
     run(peers, rounds=5)
     assert len(peers.asked) > 4
+
+
+def test_where_others_have_other_bytes_the_log_is_noted_for_the_next_start() -> None:
+    storage = MemoryStorage()
+    run(FakePeers({2: PeerError("gone"), 3: ErrorCode.kafka_storage_error}), storage=storage)
+    assert DamagedLogs(storage).maybe_reason("t-0", TOPIC_ID) is None, "nobody has said that it differs"
+    run(FakePeers({2: PeerError("gone"), 3: {5: stored(5) + b"compacted"}}), storage=storage)
+    noted = DamagedLogs(storage)
+    assert "from offset 5 on is damaged" in str(noted.maybe_reason("t-0", TOPIC_ID))
+    assert noted.maybe_reason("t-0", UUID(int=99)) is None, "that was another topic of this name"
+    noted.forget("t-0")
+    assert DamagedLogs(storage).maybe_reason("t-0", TOPIC_ID) is None
