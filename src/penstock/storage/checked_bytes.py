@@ -27,6 +27,9 @@ MORE_BYTES_MAX = 1 << 20
 """Read at either side of what is asked for, so as to check whole blocks. Where index entries are further
 apart, a first read checks the CRCs of what it reads, and the order of offsets only within it."""
 
+FIRST_READ_BYTES_MAX = 4 << 20
+"""Checked by one read, which nothing else may wait long for; with tiny batches it takes 10 ms."""
+
 
 class CheckedBytes(Extent):
     __slots__ = ("checked", "damage", "descriptors", "path")
@@ -63,6 +66,10 @@ class CheckedBytes(Extent):
         if len(data) < stop - start:
             raise self.bad(start + len(data), "the file ends before its batches do")
         return data
+
+    def end_of_read(self, start: int, stop: int) -> int:
+        """Where a read to `stop` had better end: it need not check very much at once."""
+        return min(stop, self.checked.end_of(start) + FIRST_READ_BYTES_MAX)
 
     def damage_at(self, position: int) -> Damage | None:
         self._check(position, position + 1)
@@ -129,7 +136,9 @@ class CheckedBytes(Extent):
 
     def note(self, stretch: Stretch, damage: list[Damage]) -> None:
         """The stretch has been checked, and this was found."""
-        kept = [each for each in self.damage if each.end <= stretch.start or stretch.end <= each.start]
+        before = [each._replace(end=min(each.end, stretch.start)) for each in self.damage]
+        behind = [each._replace(start=max(each.start, stretch.end)) for each in self.damage]
+        kept = {each for each in (*before, *behind) if each.start < each.end}
         self.damage = sorted([*kept, *damage])
         self.checked.add(stretch.start, stretch.end)
 

@@ -114,7 +114,8 @@ class Segment(CheckedBytes):
         if start >= self.size:
             return b""
         limit, whole = self._end_position(end_offset)
-        stop = max(min(start + size_max, limit), start + min(HEADER_SIZE, self.size - start))
+        stop = self.end_of_read(start, min(start + size_max, limit))
+        stop = max(stop, start + min(HEADER_SIZE, self.size - start))
         data = self.read_checked(start, stop)
         if whole and start + len(data) == limit:
             return data

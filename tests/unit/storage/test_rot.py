@@ -9,6 +9,8 @@ import pytest
 from penstock.storage import FileStorage, PartitionLog, RotError, StorageError, run_compaction
 from penstock.storage import checked_bytes as checked_bytes_module
 from penstock.storage import file as file_module
+from penstock.storage import segment as segment_module
+from penstock.storage.rot import Damage, Stretch
 from penstock.wire.batch import iterate_headers
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append_flushed, batch, small_config
 from tests.unit.storage.disks import QuickDisk
@@ -181,6 +183,23 @@ def test_each_byte_is_checked_once(folder: Path, monkeypatch: pytest.MonkeyPatch
         assert counted.checked == COUNT * SIZE
         read_offsets(log, 3 * SIZE)
         assert counted.checked == COUNT * SIZE
+
+
+def test_one_read_does_not_check_too_much(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked_bytes_module, "FIRST_READ_BYTES_MAX", 2 * SIZE)
+    monkeypatch.setattr(segment_module, "_WALK_BYTES", SIZE)
+    with Opened(folder) as log:
+        sizes = [len(log.read(0, 1 << 20, end_offset=ALL)) // SIZE for _ in range(3)]
+        assert sizes == [5, 6, 6], "the first block was checked to find the place, and all by then"
+        assert read_offsets(log) == (list(range(COUNT)), [])
+
+
+def test_damage_that_reaches_beyond_what_is_checked_stays(folder: Path) -> None:
+    with Opened(folder) as log:
+        segment = next(log.scrub_pieces()).segment
+        segment.damage = [Damage(SIZE, 5 * SIZE, 1, 5, "said so")]
+        segment.note(Stretch(2 * SIZE, 3 * SIZE, 2, 3), [])
+        assert [(each.start, each.end) for each in segment.damage] == [(SIZE, 2 * SIZE), (3 * SIZE, 5 * SIZE)]
 
 
 def test_what_this_process_wrote_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
