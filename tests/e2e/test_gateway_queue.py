@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from tests.support.broker import BrokerProcess
 from tests.support.gateway import GatewayProcess
 from tests.support.queue_load import run_load
+from tests.support.raw import RawClient, make_batch, poison_batch
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
@@ -334,6 +335,31 @@ def log_start(broker: BrokerProcess, partition: int) -> int:
         return int(low)
     finally:
         consumer.close()
+
+
+def test_batches_of_strangers_in_its_own_logs_stop_nothing(
+    shared_broker: BrokerProcess, tmp_path: Path, topic: str
+) -> None:
+    with GatewayProcess(tmp_path, shared_broker.bootstrap) as gateway:
+        producer, consumer = register(gateway, "producer", topic), register(gateway, "consumer", topic)
+        produce(gateway, topic, producer, "before")
+        assert (consume(gateway, topic, consumer) or {})["message"] == "before"
+        with RawClient(shared_broker.bootstrap) as stranger:
+            where = [("__penstock_ids", 0), ("__penstock_positions", consumer % 16), (topic, 0)]
+            for name, partition in where:
+                stranger.produce(name, poison_batch(), partition=partition)
+                stranger.produce(name, make_batch([b"[]", b"not a record"]), partition=partition)
+        produce(gateway, topic, producer, "after")
+        for _ in range(2):
+            other = register(gateway, "consumer", topic)
+            assert size(gateway, topic, other) == 5
+            assert [(consume(gateway, topic, other) or {})["message"] for _ in range(4)][-1] == "after"
+            assert [(consume(gateway, topic, consumer) or {})["message"] for _ in range(3)][-1] == "after"
+            gateway.restart(clean=False)
+            consumer = register(gateway, "consumer", topic)
+            consume(gateway, topic, consumer)
+        assert "passed over the batch at offset" in gateway.log
+        assert "passed over the record at offset" in gateway.log
 
 
 def test_two_gateways_never_hand_out_one_message_twice(

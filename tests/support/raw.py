@@ -17,11 +17,12 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
+from crc32c import crc32c
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from penstock.wire import compression
-from penstock.wire.batch import HEADER_SIZE, read_header
+from penstock.wire.batch import CRC_START, HEADER_SIZE, read_header
 from penstock.wire.records import Record, decode_records, encode_batch
 from penstock.wire.shapes import lower, names_in
 from tests.support.wait import wait_until
@@ -284,6 +285,14 @@ def make_batch(
     """One batch of records without keys; options as those of `encode_batch`."""
     records = [Record(index, timestamp + index * step_ms, None, value) for index, value in enumerate(values)]
     return encode_batch(records, codec=codec, **options)
+
+
+def poison_batch() -> bytes:
+    """A batch with the right checksum, whose records are none."""
+    batch = bytearray(make_batch([b"x" * 30]))
+    batch[HEADER_SIZE:] = b"\xff" * (len(batch) - HEADER_SIZE)
+    struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[CRC_START:]))
+    return bytes(batch)
 
 
 def split_batches(data: bytes | memoryview | None) -> list[tuple[BatchHeader, memoryview]]:

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.subscription_positions import PositionsUnknownError, all_positions
-from penstock.metadata.configs import is_internal
+from penstock.metadata.internal_topics import is_internal
 from penstock.replication.consumed import ConsumedPartition, Removal, readers_of
 from penstock.storage import StorageError
 from penstock.types import ApiError, TopicPartition

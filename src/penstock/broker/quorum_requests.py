@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.metadata.configs import METADATA_TOPIC
+from penstock.metadata.internal_topics import METADATA_TOPIC
 from penstock.types import ErrorCode
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from penstock.metadata import (
 from penstock.metadata.assignments import NewTopic, TopicDefaults
 from penstock.metadata.broker_configs import REPLICATION_FACTOR_DEFAULT_MAX
 from penstock.metadata.config_layers import ConfigLayers
-from penstock.metadata.configs import TOPIC_CONFIGS, check_node_defaults, is_internal
+from penstock.metadata.configs import TOPIC_CONFIGS, check_node_defaults
+from penstock.metadata.internal_topics import is_coordinators
 from penstock.metadata.leadership import replicas_of
 from penstock.metadata.records import MetadataRecord, ProducerIdsRecord, RegisterBrokerRecord
 from penstock.metadata.registration import register_alone
@@ -297,7 +298,7 @@ class Controller:
             validate_only=validate_only,
         )
         for outcome in outcomes:
-            if outcome.error is None and outcome.name is not None and is_internal(outcome.name):
+            if outcome.error is None and outcome.name is not None and is_coordinators(outcome.name):
                 self._brokers_awaited.found()
             elif outcome.error is not None and outcome.error.code is ErrorCode.coordinator_not_available:
                 self._brokers_awaited.missed(now_s)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
-from penstock.metadata.configs import METADATA_TOPIC
+from penstock.metadata.internal_topics import METADATA_TOPIC
 from penstock.metadata.records import (
     BootstrappedRecord,
     LeaderChangeRecord,

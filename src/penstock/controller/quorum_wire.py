@@ -9,7 +9,7 @@ import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.controller.metadata_log import FETCH_BYTES_MAX, METADATA_TOPIC_ID
-from penstock.metadata.configs import METADATA_TOPIC
+from penstock.metadata.internal_topics import METADATA_TOPIC
 from penstock.quorum.messages import (
     BeginQuorumEpoch,
     EndQuorumEpoch,

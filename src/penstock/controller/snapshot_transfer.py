@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.metadata.configs import METADATA_TOPIC
+from penstock.metadata.internal_topics import METADATA_TOPIC
 from penstock.peers.connection import PeerError
 from penstock.peers.peers import Lane
 from penstock.types import ApiError, ErrorCode

@@ -18,9 +18,9 @@ from penstock.metadata.configs import (
     TOPIC_CONFIG_BY_BROKER_NAME,
     TOPIC_CONFIGS,
     check_topic_configs,
-    is_internal,
 )
 from penstock.metadata.image import ConfigResource, MetadataImage, ResourceType
+from penstock.metadata.internal_topics import is_coordinators
 from penstock.metadata.records import ConfigRecord, MetadataRecord
 from penstock.types import ApiError, ErrorCode
 
@@ -150,7 +150,7 @@ def _altered_list(
 def _check(resource: ConfigResource, after: Mapping[str, str]) -> None:
     if resource.resource_type == ResourceType.TOPIC:
         check_topic_configs(after)
-        if is_internal(resource.name) and after.get("cleanup.policy") != "compact":
+        if is_coordinators(resource.name) and after.get("cleanup.policy") != "compact":
             raise ApiError(
                 ErrorCode.invalid_config, f"{resource.name} is internal: its cleanup.policy stays compact."
             )

@@ -11,10 +11,10 @@ from penstock.metadata.configs import (
     TopicConfig,
     default_text,
     effective_topic_config,
-    is_internal,
     topic_defaults_from_broker,
 )
 from penstock.metadata.image import MetadataImage, ResourceType, TopicImage
+from penstock.metadata.internal_topics import is_coordinators
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ class ConfigLayers:
                 inputs[0],
                 *(layer.values for layer in self.defaults(image)),
                 replication_factor=replication_factor,
-                internal=is_internal(name),
+                internal=is_coordinators(name),
             )
         if topic is not None:
             if len(self._cache) > 2 * len(image.topics) + 100:

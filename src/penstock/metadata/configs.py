@@ -198,9 +198,6 @@ TOPIC_CONFIG_BY_BROKER_NAME: Mapping[str, ConfigKey] = {
     key.broker_name: key for key in _KEYS if key.broker_name is not None
 }
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-METADATA_TOPIC = "__cluster_metadata"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
@@ -319,7 +316,3 @@ def topic_defaults_from_broker(overrides: Mapping[str, str]) -> dict[str, str]:
         for name, text in overrides.items()
         if name in TOPIC_CONFIG_BY_BROKER_NAME
     }
-
-
-def is_internal(topic: str) -> bool:
-    return topic in INTERNAL_TOPICS

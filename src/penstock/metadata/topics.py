@@ -21,8 +21,9 @@ from penstock.metadata.assignments import (
     replicas_of_added,
     replicas_of_new,
 )
-from penstock.metadata.configs import METADATA_TOPIC, check_topic_configs, is_internal
+from penstock.metadata.configs import check_topic_configs
 from penstock.metadata.image import MetadataImage, ResourceType, TopicImage
+from penstock.metadata.internal_topics import METADATA_TOPIC, is_coordinators, is_internal
 from penstock.metadata.records import (
     ConfigRecord,
     MetadataRecord,
@@ -81,7 +82,7 @@ def create_topics(
             if asked[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
             _check_new_name(image, topic.name, taken, allow_internal)
-            if waits_for_brokers and is_internal(topic.name):
+            if waits_for_brokers and is_coordinators(topic.name):
                 _check_brokers_are_there(topic, image, brokers, defaults)
             start = len(taken)  # so that topics with one partition spread over the brokers too
             replicas = replicas_of_new(topic, brokers, defaults, start=start, budget=budget)
@@ -102,7 +103,7 @@ def create_topics(
 
 def _check_new_name(image: MetadataImage, name: str, taken: Mapping[str, str], allow_internal: bool) -> None:
     check_name(name)
-    if name == METADATA_TOPIC or (is_internal(name) and not allow_internal):
+    if name == METADATA_TOPIC or (is_coordinators(name) and not allow_internal):
         raise ApiError(
             ErrorCode.invalid_topic_exception, f"Topic '{name}' is internal: the broker creates it itself."
         )

@@ -20,6 +20,7 @@ PRODUCE, LIST_OFFSETS, METADATA, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 
 INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS, ALTER_CONFIGS = 22, 23, 32, 33
 DESCRIBE_LOG_DIRS, CREATE_PARTITIONS, ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS = 35, 37, 43, 44
 ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS, DESCRIBE_CLUSTER, DESCRIBE_PRODUCERS = 45, 46, 60, 61
+ADD_PARTITIONS_TO_TXN = 24
 TOPIC, BROKER = 2, 4
 OK = ErrorCode.none
 
@@ -236,6 +237,32 @@ def test_internal_topics_are_marked() -> None:
         body = {"topic_names": ["__consumer_offsets"]}
         (answer,) = (await broker.ask(DELETE_TOPICS, 5, body)).responses
         assert answer.error_code is ErrorCode.invalid_topic_exception
+
+    run(work)
+
+
+def test_topics_of_the_gateway_are_internal() -> None:
+    """The gateway creates and writes them as any client; what it never does is refused to all."""
+
+    async def work(broker: InProcess) -> None:
+        asked = {"topics": [{"name": "__penstock_ids"}], "allow_auto_topic_creation": True}
+        (topic,) = (await broker.ask(METADATA, 12, asked)).topics
+        assert topic.error_code is ErrorCode.unknown_topic_or_partition, "not with a user's settings"
+        assert (await create(broker, "__penstock_ids", num_partitions=1)).error_code is OK
+        (topic,) = (await broker.ask(METADATA, 12, asked)).topics
+        assert topic.is_internal
+        await produce(broker, "__penstock_ids", 1)
+        (answer,) = (await broker.ask(DELETE_TOPICS, 5, {"topic_names": ["__penstock_ids"]})).responses
+        assert answer.error_code is ErrorCode.invalid_topic_exception
+        added = {
+            "v3_and_below_transactional_id": "a stranger's",
+            "v3_and_below_producer_id": 1,
+            "v3_and_below_producer_epoch": 0,
+            "v3_and_below_topics": [{"name": "__penstock_ids", "partitions": [0]}],
+        }
+        (refused,) = (await broker.ask(ADD_PARTITIONS_TO_TXN, 3, added)).results_by_topic_v3_and_below
+        (partition,) = refused.results_by_partition
+        assert partition.partition_error_code is ErrorCode.topic_authorization_failed
 
     run(work)
 

@@ -12,7 +12,7 @@ from kio.serial import entity_reader, entity_writer
 
 from penstock.controller import quorum_wire
 from penstock.controller.metadata_log import METADATA_TOPIC_ID
-from penstock.metadata.configs import METADATA_TOPIC
+from penstock.metadata.internal_topics import METADATA_TOPIC
 from penstock.quorum.messages import (
     BeginQuorumEpoch,
     EndQuorumEpoch,

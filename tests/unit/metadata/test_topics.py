@@ -207,11 +207,13 @@ def test_more_partitions() -> None:
         (NewPartitions("a", 3, []), ErrorCode.invalid_replica_assignment, "0 assignment(s)"),
         (NewPartitions("a", 3, [(9,)]), ErrorCode.invalid_replica_assignment, "includes broker 9"),
         (NewPartitions("__consumer_offsets", 9), ErrorCode.invalid_topic_exception, "internal"),
+        (NewPartitions("__penstock_ids", 9), ErrorCode.invalid_topic_exception, "internal"),
     ],
 )
 def test_partitions_that_are_refused(wanted: NewPartitions, code: ErrorCode, words: str) -> None:
     image = with_topic(cluster(), "a", partitions=2)
     image = with_topic(image, "__consumer_offsets", topic_id=2)
+    image = with_topic(image, "__penstock_ids", topic_id=3)
     records, (outcome,) = create_partitions(image, [wanted])
     assert records == []
     assert refusal(outcome)[0] is code
@@ -236,10 +238,12 @@ def test_deletion_by_name_and_by_id() -> None:
         (TopicReference("a", UUID(int=1)), ErrorCode.invalid_request),
         (TopicReference(), ErrorCode.invalid_request),
         (TopicReference("__consumer_offsets"), ErrorCode.invalid_topic_exception),
+        (TopicReference("__penstock_ids"), ErrorCode.invalid_topic_exception),
     ],
 )
 def test_deletions_that_are_refused(reference: TopicReference, code: ErrorCode) -> None:
     image = with_topic(with_topic(cluster(), "a"), "__consumer_offsets", topic_id=2)
+    image = with_topic(image, "__penstock_ids", topic_id=3)
     records, (outcome,) = delete_topics(image, [reference])
     assert records == []
     assert refusal(outcome)[0] is code

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.answers import fenced
-from penstock.metadata.configs import INTERNAL_TOPICS
+from penstock.metadata.internal_topics import is_internal
 from penstock.transactions.messages import Identity
 from penstock.types import ApiError, ErrorCode, TopicPartition
 from penstock.wire.registry import api
@@ -57,10 +57,10 @@ def _missing(wanted: list[TopicPartition], context: RequestContext) -> dict[Topi
     topics = context.broker.controller.image.topics
     refused = {
         where: ErrorCode.topic_authorization_failed
-        if where.topic in INTERNAL_TOPICS
+        if is_internal(where.topic)
         else ErrorCode.unknown_topic_or_partition
         for where in wanted
-        if where.topic in INTERNAL_TOPICS
+        if is_internal(where.topic)
         or where.topic not in topics
         or where.partition not in topics[where.topic].partitions
     }

@@ -2,14 +2,14 @@
 
 Offset -1 stands for the high watermark. An offset before the start changes nothing. The answer waits until
 every live replica has moved its own start. Topics that are only compacted refuse, as each of their records
-may be the last of its key; so do internal topics.
+may be the last of its key; so do the coordinators' topics.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.metadata.configs import is_internal
+from penstock.metadata.internal_topics import is_coordinators
 from penstock.storage import StorageError
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.registry import api
@@ -56,7 +56,7 @@ async def _answer(broker: Broker, topic: str, index: int, offset: int, timeout_s
 async def _delete(broker: Broker, topic: str, index: int, offset: int, timeout_s: float) -> int:
     partition = broker.partitions.require(topic, index)
     partition.check_is_leader()
-    if is_internal(topic):
+    if is_coordinators(topic):
         raise ApiError(ErrorCode.invalid_topic_exception)
     if not partition.config.delete:
         raise ApiError(ErrorCode.policy_violation)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.answers import error_fields
 from penstock.metadata.broker_configs import describe_broker, describe_cluster_default
 from penstock.metadata.config_layers import CLUSTER_DEFAULT
-from penstock.metadata.configs import is_internal
 from penstock.metadata.image import ResourceType
+from penstock.metadata.internal_topics import is_coordinators
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.registry import api
 
@@ -59,7 +59,7 @@ def _entries(resource: DescribeConfigsResource, broker: Broker) -> list[ConfigEn
             image,
             image.configs(ResourceType.TOPIC, name),
             replication_factor=topic.replication_factor,
-            internal=is_internal(name),
+            internal=is_coordinators(name),
         )
     if resource_type == ResourceType.BROKER:
         if name == CLUSTER_DEFAULT:

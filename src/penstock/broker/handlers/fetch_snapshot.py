@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.quorum_requests import is_of_another_cluster
 from penstock.controller.snapshot_transfer import PIECE_BYTES
-from penstock.metadata.configs import METADATA_TOPIC
+from penstock.metadata.internal_topics import METADATA_TOPIC
 from penstock.types import ErrorCode
 from penstock.wire.registry import api
 

@@ -19,7 +19,7 @@ from penstock.broker.answers import (
     endpoint_fields,
 )
 from penstock.metadata.assignments import NewTopic
-from penstock.metadata.configs import is_internal
+from penstock.metadata.internal_topics import is_internal
 from penstock.metadata.topic_names import problem_with
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.registry import api

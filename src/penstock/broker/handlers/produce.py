@@ -18,7 +18,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.reply import Deferred, EncodedBody, NoResponse
-from penstock.metadata.configs import INTERNAL_TOPICS
+from penstock.metadata.internal_topics import is_coordinators
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.batch import HEADER_SIZE, BatchHeader, check_produced, read_header, with_log_append_time
 from penstock.wire.compression import CompressionError
@@ -223,7 +223,7 @@ class _Produce:
 def _check_request(request: ProduceRequest, topic: str) -> None:
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         raise ApiError(ErrorCode.invalid_required_acks, f"acks={request.acks}")
-    if topic in INTERNAL_TOPICS:
+    if is_coordinators(topic):
         raise ApiError(ErrorCode.invalid_topic_exception, f"{topic} is written by the broker alone")
 
 

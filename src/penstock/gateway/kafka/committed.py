@@ -5,6 +5,10 @@ off. It sends no batch of a transaction that is still open, but those of aborted
 and first offset of each aborted transaction that touches what was sent. A transaction ends at its marker, a
 control batch of the same producer. So while the batches are gone through in order, a producer is "aborting"
 from the first offset on the list to the next marker, and what it wrote meanwhile is passed over.
+
+A batch with a wrong checksum was damaged on its way, and is asked for again. One with the right checksum and
+records that are none was sent like that: it stays as it is, so it is passed over, or it would block all
+readers for good.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.gateway.kafka.decoding import records_from
-from penstock.gateway.kafka.records import Fetched, ReadRecord
+from penstock.gateway.kafka.records import Fetched, ReadRecord, Undecodable
 from penstock.wire.batch import BatchError, BatchHeader, crc_is_valid, iterate_headers
 from penstock.wire.compression import CompressionError
 from penstock.wire.records import RecordsError
@@ -56,17 +60,21 @@ def open_fetched(
 ) -> Fetched:
     """What a fetch at `offset` brought. Raises DamagedError."""
     records: list[ReadRecord] = []
+    undecodable: list[Undecodable] = []
     next_offset = offset
     transactions = AbortedTransactions(aborted)
     for batch, header in _batches(memoryview(data)):
         if header.next_offset <= offset:
             continue  # the index of the log is coarse
         if not transactions.hides(header):
-            records += _records_from(offset, partition, batch, header)
+            try:
+                records += records_from(offset, partition, batch, header)
+            except (RecordsError, CompressionError) as error:
+                undecodable.append(Undecodable(header.base_offset, str(error)))
         next_offset = header.next_offset
     if len(data) and next_offset == offset:
         raise DamagedError(f"no whole batch at offset {offset} in {len(data)} bytes")
-    return Fetched(records, next_offset, end, log_start)
+    return Fetched(records, next_offset, end, log_start, undecodable)
 
 
 def _batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
@@ -78,10 +86,3 @@ def _batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader]]:
             yield batch, header
     except BatchError as error:
         raise DamagedError(str(error)) from error
-
-
-def _records_from(offset: int, partition: int, batch: memoryview, header: BatchHeader) -> list[ReadRecord]:
-    try:
-        return records_from(offset, partition, batch, header)
-    except (RecordsError, CompressionError) as error:
-        raise DamagedError(f"the batch at offset {header.base_offset}: {error}") from error

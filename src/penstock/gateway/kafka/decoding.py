@@ -23,9 +23,10 @@ def records_from(offset: int, partition: int, batch: memoryview, header: BatchHe
     """Those at or after `offset`. Raises RecordsError or CompressionError on damaged content."""
     view = batch[HEADER_SIZE : header.size]
     body = bytes(view) if header.codec == 0 else compression.decompress(header.codec, view)
-    first_delta = offset - header.base_offset
+    first_delta, least_delta = offset - header.base_offset, 0
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
+    last_delta = header.last_offset_delta
     size = len(body)
     records: list[ReadRecord] = []
     end = 0
@@ -37,6 +38,9 @@ def records_from(offset: int, partition: int, batch: memoryview, header: BatchHe
                 raise RecordsError("a record is longer than its batch")
             timestamp_delta, position = read_varint(body, position + 1)
             offset_delta, position = read_varint(body, position)
+            if not least_delta <= offset_delta <= last_delta:
+                raise RecordsError("a record's offset is not in its batch, or not after the one before")
+            least_delta = offset_delta + 1
             if offset_delta < first_delta:
                 continue
             key: bytes | None = None

@@ -16,8 +16,9 @@ at once if brokers refuse the old one, else within `metadata_age_s_max`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from penstock.gateway.kafka.cluster_client import (
@@ -37,7 +38,12 @@ from penstock.types import ErrorCode
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.cluster_view import Route
-    from penstock.gateway.kafka.records import Fetched, Offsets, ReadRecord
+    from penstock.gateway.kafka.records import Fetched, Offsets, ReadRecord, Undecodable
+
+log = logging.getLogger(__name__)
+
+NAMED_MAX: Final = 10_000
+"""Batches that were named in the log as passed over, and are not named again."""
 
 
 class LogReader:
@@ -53,6 +59,7 @@ class LogReader:
         """Open as long as the reader is."""
         self._rack = rack or ""
         self._tails: dict[tuple[str, int], Tail] = {}
+        self._named: dict[tuple[str, int, int], None] = {}
         self._fetching = asyncio.Semaphore(self.client.limits.fetches_max)
 
     async def start(self) -> None:
@@ -170,7 +177,20 @@ class LogReader:
         if data.preferred_read_replica not in (-1, route.node_id) and not data.records:
             self.client.prefer(topic, partition, data.preferred_read_replica)
             raise ElsewhereError("the leader recommends a follower")
-        return opened(partition, question.offset, data)
+        fetched = opened(partition, question.offset, data)
+        for batch in fetched.undecodable:
+            self._name_undecodable(topic, partition, batch)
+        return fetched
+
+    def _name_undecodable(self, topic: str, partition: int, batch: Undecodable) -> None:
+        """Once, however many read it."""
+        place = (topic, partition, batch.offset)
+        if place in self._named:
+            return
+        if len(self._named) >= NAMED_MAX:
+            del self._named[next(iter(self._named))]
+        self._named[place] = None
+        log.warning("passed over the batch at offset %d of %s-%d: %s", batch.offset, *place[:2], batch.reason)
 
     async def _refused(self, route: Route, question: FetchQuestion) -> None:
         """The broker says that the offset is out of range."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -34,6 +34,13 @@ class Offsets:
     """The last stable offset: what lies before it is committed and will stay."""
 
 
+class Undecodable(NamedTuple):
+    """A batch that is stored as it was sent, and holds no records that anybody could read."""
+
+    offset: int
+    reason: str
+
+
 @dataclass(slots=True)
 class Fetched:
     records: list[ReadRecord]
@@ -42,3 +49,5 @@ class Fetched:
     high_watermark: int
     """The last stable offset, as in `Offsets.end`."""
     log_start_offset: int
+    undecodable: list[Undecodable] = field(default_factory=list)
+    """Batches that were passed over."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.gateway.queue.parameters import ID_MAX, REQUEST_ID_LENGTH_MAX
+from penstock.gateway.queue.parameters import ID_MAX
+from penstock.gateway.queue.positions import REQUEST_ID_LENGTH_MAX
 
 Schema = dict[str, Any]
 

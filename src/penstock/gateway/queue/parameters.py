@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from penstock.gateway.errors import ApiFailure
+from penstock.gateway.queue.positions import REQUEST_ID_LENGTH_MAX
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 ID_MAX: Final = 2**63 - 1
-REQUEST_ID_LENGTH_MAX: Final = 128
 DIGITS: Final = re.compile("[0-9]{1,19}")
 
 Fields = dict[str, Any]

@@ -22,9 +22,14 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from penstock.gateway.queue.strict import MalformedRecordError, decode, is_number, is_text, require
+
 REMEMBERED_REQUESTS: Final = 64
 """For each consumer. Gateways must agree on it, so it is no setting."""
+REQUEST_ID_LENGTH_MAX: Final = 128
+TOPIC_ID_LENGTH_MAX: Final = 100
 CHECKPOINT_PART_BYTES: Final = 256 * 1024
+CHECKPOINT_PARTS_MAX: Final = 100_000
 
 
 class Handed(NamedTuple):
@@ -66,6 +71,23 @@ class Claim(NamedTuple):
     def encode(self) -> bytes:
         return orjson.dumps(["claim", *self])
 
+    @classmethod
+    def decode(cls, fields: list[Any]) -> Claim:
+        """MalformedRecordError."""
+        require(len(fields) == len(cls._fields), "a claim with missing or further fields")
+        claim = cls(*fields)
+        require(is_number(claim.consumer, 1), "a claim of nobody")
+        require(
+            claim.request_id is None or is_text(claim.request_id, REQUEST_ID_LENGTH_MAX),
+            "a claim with a wrong request id",
+        )
+        require(claim.was is None or is_text(claim.was, TOPIC_ID_LENGTH_MAX), "a claim with a wrong topic id")
+        require(is_text(claim.topic_id, TOPIC_ID_LENGTH_MAX), "a claim with a wrong topic id")
+        require(is_number(claim.partition), "a claim with a wrong partition")
+        require(claim.expected is None or is_number(claim.expected), "a claim with a wrong position")
+        require(is_number(claim.offset), "a claim with a wrong offset")
+        return claim
+
 
 @dataclass(slots=True)
 class ConsumerState:
@@ -88,9 +110,30 @@ class ConsumerState:
 
     @classmethod
     def decode(cls, encoded: list[Any]) -> ConsumerState:
-        topic_id, positions, last_partition, requests = encoded
-        remembered = OrderedDict((request, Handed(*handed)) for request, *handed in requests)
-        return cls(topic_id, dict(positions), last_partition, remembered)
+        """MalformedRecordError."""
+        match encoded:
+            case [str() | None as topic_id, list(positions), last_partition, list(requests)]:
+                require(is_number(last_partition, -1), "a state with a wrong partition")
+                return cls(
+                    topic_id, dict(map(_position, positions)), last_partition,
+                    OrderedDict(map(_request, requests)),
+                )  # fmt: skip
+        raise MalformedRecordError("a state of another shape")
+
+
+def _position(encoded: Any) -> tuple[int, int]:
+    match encoded:
+        case [partition, offset] if is_number(partition) and is_number(offset):
+            return partition, offset
+    raise MalformedRecordError("a state with a wrong position")
+
+
+def _request(encoded: Any) -> tuple[str, Handed]:
+    match encoded:
+        case [request, partition, offset] if is_number(partition) and is_number(offset):
+            require(is_text(request, REQUEST_ID_LENGTH_MAX), "a state with a wrong request id")
+            return request, Handed(partition, offset)
+    raise MalformedRecordError("a state with a wrong request")
 
 
 NOTHING_READ: Final = ConsumerState()
@@ -108,7 +151,7 @@ class Positions:
         self._consumers: dict[int, ConsumerState] = {}
         self._log_start = self._next = log_start
         self._waiting: list[tuple[int, Claim]] | None = None if log_start == 0 else []
-        self._parts: dict[str, dict[int, list[Any]]] = {}
+        self._parts: dict[str, dict[int, dict[int, ConsumerState]]] = {}
         self.claims_since_checkpoint = 0
         self.late: dict[int, Outcome] = {}
         """What became of claims that were read before the checkpoint that made sense of them."""
@@ -127,16 +170,21 @@ class Positions:
         return len(self._consumers)
 
     def apply(self, offset: int, value: bytes) -> Outcome | None:
-        """What became of the claim in this record; None for other records."""
+        """What became of the claim in this record; None for other records. MalformedRecordError."""
         self._next = offset + 1
         match decode(value):
-            case ["claim", int(), str() | None, str() | None, str(), int(), int() | None, int()] as fields:
-                claim = Claim(*fields[1:])
+            case ["claim", *fields]:
+                claim = Claim.decode(fields)
                 if self._waiting is None:
                     return self._claim(claim)
                 self._waiting.append((offset, claim))
-            case ["checkpoint", str(name), int(before), int(part), int(parts), list(states)]:
-                self._checkpoint(name, before, part, parts, states)
+            case ["checkpoint", str(name), before, part, parts, list(states)]:
+                require(is_number(before) and before <= offset, "a checkpoint of what is to come")
+                require(is_number(part) and is_number(parts, 1), "a checkpoint with wrong parts")
+                require(part < parts <= CHECKPOINT_PARTS_MAX, "a checkpoint with wrong parts")
+                self._checkpoint(name, before, part, parts, dict(map(_state, states)))
+            case _:
+                raise MalformedRecordError("neither a claim nor a checkpoint")
         return None
 
     def _claim(self, claim: Claim) -> Outcome:
@@ -157,7 +205,9 @@ class Positions:
                 state.requests.popitem(last=False)
         return Outcome(Verdict.GRANTED, handed)
 
-    def _checkpoint(self, name: str, before: int, part: int, parts: int, states: list[Any]) -> None:
+    def _checkpoint(
+        self, name: str, before: int, part: int, parts: int, states: dict[int, ConsumerState]
+    ) -> None:
         found = self._parts.setdefault(name, {})
         found[part] = states
         if len(found) < parts:
@@ -166,9 +216,7 @@ class Positions:
         if before < self._log_start:
             return  # claims after it are gone; another one made it possible to remove them
         if self._waiting is not None:
-            self._consumers = {
-                consumer: ConsumerState.decode(state) for each in found.values() for consumer, state in each
-            }
+            self._consumers = {consumer: state for each in found.values() for consumer, state in each.items()}
             waiting, self._waiting = self._waiting, None
             self.late = {offset: self._claim(claim) for offset, claim in waiting if offset >= before}
         self._parts.clear()  # of those that are not whole yet nobody here has need
@@ -198,9 +246,8 @@ class Positions:
         yield b",".join(batch)
 
 
-def decode(value: bytes) -> Any:
-    """What a stranger wrote into the log means nothing, to every gateway alike."""
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return None
+def _state(encoded: Any) -> tuple[int, ConsumerState]:
+    match encoded:
+        case [consumer, list(state)] if is_number(consumer, 1):
+            return consumer, ConsumerState.decode(state)
+    raise MalformedRecordError("a checkpoint with a state of nobody")

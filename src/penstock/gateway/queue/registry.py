@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from penstock.gateway.queue.positions import decode
 from penstock.gateway.queue.shared_log import SharedLog
+from penstock.gateway.queue.strict import MalformedRecordError, decode, require
+from penstock.metadata.topic_names import problem_with
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
@@ -42,9 +43,13 @@ class Registrations:
     def apply(self, offset: int, value: bytes) -> None:
         match decode(value):
             case {"kind": str(kind), "topic": str(topic)}:
+                require(kind in set(Kind), "a registration of another kind")
+                require(problem_with(topic) is None, "a registration for what is no topic")
                 registration = Registration(kind, topic)
                 # Thousands register for the same topic, and one object is enough for all.
                 self._by_id[offset + 1] = self._same.setdefault(registration, registration)
+            case _:
+                raise MalformedRecordError("not a registration")
 
     def get(self, identity: int) -> Registration | None:
         return self._by_id.get(identity)

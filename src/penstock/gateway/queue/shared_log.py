@@ -24,6 +24,7 @@ from penstock.gateway.kafka.errors import (
     UnknownTopicError,
 )
 from penstock.gateway.queue.fresh import Fresh
+from penstock.gateway.queue.strict import MalformedRecordError
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
@@ -47,7 +48,9 @@ class Machine(Protocol):
 
     def begin(self, log_start: int) -> None: ...
 
-    def apply(self, offset: int, value: bytes) -> Any: ...
+    def apply(self, offset: int, value: bytes) -> Any:
+        """MalformedRecordError leaves the state as it was."""
+        ...
 
 
 class LogReplacedError(KafkaUnavailableError):
@@ -69,6 +72,8 @@ class SharedLog:
         self._prefix = uuid.uuid4().hex[:12]
         self._outcomes: dict[bytes, Any] = {}
         """Of records of our own that are on their way: what became of them, once they are applied."""
+        self._named_before = 0
+        """Malformed records before this offset were named in the log of this process."""
 
     async def load(self) -> None:
         """Read the log, unless that was done before."""
@@ -175,7 +180,16 @@ class SharedLog:
 
     def _apply(self, offset: int, value: bytes) -> Any:
         self._applied = offset + 1
-        return self._machine.apply(offset, value)
+        try:
+            return self._machine.apply(offset, value)
+        except MalformedRecordError as error:
+            if offset >= self._named_before:  # a log may be read several times
+                self._named_before = offset + 1
+                log.warning(
+                    "passed over the record at offset %d of %s-%d: %s",
+                    offset, self._topic, self._partition, error,
+                )  # fmt: skip
+            return None
 
     async def _ask_end(self) -> int:
         return (await self._kafka.reader.offsets(self._topic, self._partition)).end

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from penstock.gateway.queue.positions import decode
 from penstock.gateway.queue.shared_log import SharedLog
+from penstock.gateway.queue.strict import MalformedRecordError, decode, is_number, require
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
@@ -46,11 +46,15 @@ class Clients:
                 "topic": str(topic),
                 "topic_id": str(topic_id),
                 "client": str(name),
-                "asked": int(asked),
-                "producer_id": int(producer_id),
-                "partition": int(partition),
+                "asked": asked,
+                "producer_id": producer_id,
+                "partition": partition,
             }:
+                require(is_number(asked, -1) and is_number(partition), "a client with a wrong partition")
+                require(is_number(producer_id), "a client with a wrong producer id")
                 self._clients.setdefault((topic, topic_id, name, asked), Client(producer_id, partition))
+            case _:
+                raise MalformedRecordError("not a client")
 
     def get(self, key: Key) -> Client | None:
         return self._clients.get(key)

@@ -6,11 +6,12 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.gateway.kafka.committed import Aborted, DamagedError, open_fetched
-from penstock.wire.batch import CONTROL, TRANSACTIONAL
+from penstock.wire.batch import CONTROL, CRC_START, HEADER_SIZE, LENGTH_PREFIX_SIZE, TRANSACTIONAL
 from penstock.wire.records import Record, encode_batch
 
 if TYPE_CHECKING:
@@ -90,6 +91,32 @@ def test_another_format_is_refused() -> None:
     batch[16] = 1
     with pytest.raises(DamagedError, match="magic 1"):
         opened(0, bytes(batch))
+
+
+def resealed(batch: bytes, body: bytes) -> bytes:
+    """The batch with another body and the checksum of that."""
+    changed = bytearray(batch[:HEADER_SIZE] + body)
+    struct.pack_into(">i", changed, 8, len(changed) - LENGTH_PREFIX_SIZE)
+    struct.pack_into(">I", changed, 17, crc32c(memoryview(changed)[CRC_START:]))
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    ("body", "codec"), [(b"poison", 0), (b"", 0), (b"\xff" * 20, 0), (b"not compressed", 1)]
+)
+def test_a_batch_whose_records_are_none_is_passed_over_and_named(body: bytes, codec: int) -> None:
+    fetched = opened(0, data(0, b"a"), resealed(data(1, b"b", b"c", codec=codec), body), data(3, b"d"))
+    assert values(fetched) == [b"a", b"d"]
+    assert [each.offset for each in fetched.undecodable] == [1]
+    assert fetched.next_offset == 4
+
+
+@pytest.mark.parametrize("offsets", [(1, 9), (2, 1), (1, 1), (0, 2)])
+def test_records_keep_to_the_offsets_of_their_batch(offsets: tuple[int, int]) -> None:
+    forged = encode_batch([Record(each, 5, None, b"x") for each in offsets], base_offset=1, last_offset=2)
+    fetched = opened(1, forged, data(3, b"d"))
+    assert values(fetched) == [b"d"]
+    assert [each.offset for each in fetched.undecodable] == [1]
 
 
 def test_markers_are_not_shown_but_passed() -> None:

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -23,6 +24,7 @@ from penstock.gateway.queue.positions import (
     Positions,
     Verdict,
 )
+from penstock.gateway.queue.strict import MalformedRecordError
 from tests.support.examples import HISTORIES
 
 TOPIC = "topic-id"
@@ -234,9 +236,9 @@ def test_a_topic_that_was_created_again_is_read_from_its_beginning() -> None:
 def test_a_large_state_is_split_and_found_whole() -> None:
     positions = Positions()
     consumers = 2_000
-    for consumer in range(consumers):
+    for consumer in range(1, consumers + 1):
         request = f"{consumer}-" + "x" * 100
-        positions.apply(consumer, Claim(consumer, request, None, TOPIC, 0, None, 5).encode())
+        positions.apply(consumer - 1, Claim(consumer, request, None, TOPIC, 0, None, 5).encode())
     records = positions.checkpoint_records("c")
     assert len(records) > 1
     assert all(len(record) < CHECKPOINT_PART_BYTES + 10_000 for record in records)
@@ -247,12 +249,13 @@ def test_a_large_state_is_split_and_found_whole() -> None:
         found.apply(consumers + offset, record)
     assert found.is_known
     assert found.checkpoint == consumers
-    assert all(found.of(consumer) == positions.of(consumer) for consumer in range(consumers))
+    assert all(found.of(consumer) == positions.of(consumer) for consumer in range(1, consumers + 1))
 
 
 def test_an_empty_state_has_a_checkpoint_too() -> None:
     empty = Positions()
-    empty.apply(9, b"null")
+    with pytest.raises(MalformedRecordError):
+        empty.apply(9, b"null")
     (record,) = empty.checkpoint_records("c")
     found = Positions()
     found.begin(10)
@@ -270,5 +273,6 @@ JSON = st.recursive(
 @given(st.binary(max_size=50) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_what_strangers_write_means_nothing(value: bytes) -> None:
     positions = Positions()
-    assert positions.apply(0, value) is None
+    with pytest.raises(MalformedRecordError):
+        positions.apply(0, value)
     assert len(positions) == 0

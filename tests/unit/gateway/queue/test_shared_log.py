@@ -9,10 +9,12 @@ import pytest
 
 from penstock.gateway.kafka.errors import KafkaUnavailableError
 from penstock.gateway.queue.position_logs import PositionLog
-from penstock.gateway.queue.positions import Claim, Verdict
+from penstock.gateway.queue.positions import Claim, Positions, Verdict
 from penstock.gateway.queue.produce_index import ProduceIndex
-from penstock.gateway.queue.registry import Kind, Registration, Registry
-from penstock.gateway.queue.shared_log import SharedLog
+from penstock.gateway.queue.registry import Kind, Registration, Registrations, Registry
+from penstock.gateway.queue.shared_log import Machine, SharedLog
+from penstock.gateway.queue.strict import MalformedRecordError
+from penstock.gateway.streams.client_registry import Clients
 from tests.unit.gateway.queue.fake_kafka import FakeCluster, FakeKafka
 
 SEEDS = range(40)
@@ -176,3 +178,52 @@ def test_the_index_begins_anew_with_another_log() -> None:
         assert await index.send(b"1:3", b"v") == 0
 
     asyncio.run(run())
+
+
+FOREIGN = [
+    b"", b"\xff", b"null", b"{}", b"[]", b"7", b'"claim"', b"[" * 2000,
+    b'{"kind":"producer"}', b'{"kind":7,"topic":"t"}', b'{"kind":"king","topic":"t"}',
+    b'{"kind":"consumer","topic":"not a topic"}',
+    b'["claim"]', b'["claim",1,null,null,"t",0,null]', b'["claim",true,null,null,"t",0,null,0]',
+    b'["claim",1,null,null,"t",-1,null,0]', b'["claim",1,null,null,"t",0,null,99999999999999999999]',
+    b'["claim",1,{},null,"t",0,null,0]', b'["claim",1,null,null,null,0,null,0]',
+    b'["checkpoint","x",0,0,0,[]]', b'["checkpoint","x",0,-1,1,[]]', b'["checkpoint","x",999,0,1,[]]',
+    b'["checkpoint","x",0,0,1,[7]]', b'["checkpoint","x",0,0,1,[[1,[]]]]',
+    b'["checkpoint","x",0,0,1,[[1,["t",[[0,"5"]],0,[]]]]]',
+    b'["checkpoint","x",0,0,1,[[1,["t",[[0,5]],0,[["r",0]]]]]]',
+    b'{"topic":"t","topic_id":"i","client":"c","asked":-2,"producer_id":1,"partition":0}',
+    b'{"topic":"t","topic_id":"i","client":"c","asked":-1,"producer_id":-1,"partition":0}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+@pytest.mark.parametrize("machine", [Registrations, Positions, Clients])
+def test_what_is_not_of_the_gateway_is_malformed(machine: type[Machine], value: bytes) -> None:
+    state = machine()
+    state.begin(0)
+    with pytest.raises(MalformedRecordError):
+        state.apply(5, value)
+
+
+def test_malformed_records_stop_nothing_and_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        cluster = FakeCluster(4)
+        registry, positions = Registry(kafka_of(cluster)), PositionLog(kafka_of(cluster), 0, 100)
+        await registry.register(Kind.PRODUCER, "t")
+        await positions.load()
+        stranger = kafka_of(cluster)
+        for value in FOREIGN:
+            await stranger.send("__penstock_ids", value)
+            await stranger.send("__penstock_positions", value)
+        identity = await registry.register(Kind.CONSUMER, "t")
+        for each in (registry, Registry(kafka_of(cluster))):
+            assert await each.find(identity) == Registration("consumer", "t")
+            assert await each.find(identity + 1) is None
+        outcome = await positions.claim(Claim(16, None, None, TOPIC, 0, None, 0))
+        assert outcome.verdict is Verdict.GRANTED
+
+    asyncio.run(run())
+    lines = [line for line in caplog.messages if line.startswith("passed over the record at offset 1 of")]
+    # Two gateways have read the ids, and one the positions, each log from its beginning.
+    assert sum("__penstock_ids-0" in line for line in lines) == 2
+    assert sum("__penstock_positions-0" in line for line in lines) == 1

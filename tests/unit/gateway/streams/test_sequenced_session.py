@@ -7,12 +7,14 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.gateway.kafka.errors import MessageTooLargeError
 from penstock.gateway.kafka.records import Fetched, Offsets, ReadRecord
 from penstock.gateway.kafka.sequenced import SEQUENCE_MASK, OutOfOrderError, SequencedWriter, nearest
+from penstock.gateway.queue.strict import MalformedRecordError
 from penstock.gateway.streams.client_registry import Client, Clients
 from penstock.gateway.streams.frames import Frame
 from penstock.gateway.streams.sequenced_session import SequencedSession
@@ -187,7 +189,8 @@ def test_the_first_registration_of_a_client_counts() -> None:
     record = {"topic": "t", "topic_id": "x", "client": "c", "asked": -1, "producer_id": 5, "partition": 1}
     clients.apply(0, json.dumps(record).encode())
     clients.apply(1, json.dumps({**record, "producer_id": 6}).encode())
-    clients.apply(2, b"not a record")
+    with pytest.raises(MalformedRecordError):
+        clients.apply(2, b"not a record")
     clients.apply(3, json.dumps({**record, "topic_id": "y", "producer_id": 7}).encode())
     assert clients.get(("t", "x", "c", -1)) == Client(5, 1)
     assert clients.get(("t", "y", "c", -1)) == Client(7, 1)
