@@ -158,7 +158,11 @@ def test_tokens(shared_broker: BrokerProcess, tmp_path: Path, topic: str) -> Non
             401,
             403,
         ]
+        register = {"json": {"topic": topic}}
+        assert status("POST", "/consumer/register", read, **register) == 403, "it would create the topic"
+        assert status("GET", f"/v1/topics/{topic}", read) == 404
         assert status("POST", "/topics", write, **body) == 201
+        assert status("POST", "/consumer/register", read, **register) == 200
         assert status("GET", "/topics", read) == 200
         assert status("GET", "/healthz", None) == 200
 

@@ -23,6 +23,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ON_SPARK = ("flights.md", "flights-service.md", "spark.md")
 """Pages whose commands start Spark."""
 MAKE_TARGETS_RUN_BY_CI = {"make install", "make lint", "make check", "make test", "make demo"}
+ASSIGNMENT = re.compile(r"(\w+)=\$\(")
+"""The reader's shell keeps the variable; here each command has a shell of its own."""
 NODE = re.compile(r"penstock (up|broker)\b")
 PLAIN_NODE = "penstock up"
 WITH_A_NODE_OF_ITS_OWN = "transactions.md"
@@ -153,6 +155,9 @@ class Session:
         text = self.inward(command.text)
         if NODE.match(text):
             printed = self.start_node(text)
+        elif (assigned := ASSIGNMENT.match(text)) is not None:
+            name, printed = assigned[1], ""
+            self.environment[name] = self.output_of(f'{text}; echo -n "${name}"')
         else:
             deadline = time.monotonic() + (NEWS_SECONDS_MAX if NEWS.match(text) else 0)
             printed = self.output_of(text)

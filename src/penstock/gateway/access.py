@@ -16,6 +16,7 @@ ADMIN_PATHS: Final = frozenset({"/v1/cluster/kill"})
 JOBS_FOLDER: Final = "/v1/flights/jobs/"
 """What is deleted there is a client's own, and whoever writes may do so."""
 READING_POSTS: Final = frozenset({"/consumer/register"})
+"""As long as they create nothing: a topic that is missing takes a token for write."""
 
 
 class Level(IntEnum):

@@ -34,6 +34,8 @@ REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 POLICY_VIOLATION: Final = 1008
 EXTRA_HEADERS: Final = "penstock.headers"
 """In a scope: what every answer carries, for who does not answer through `send`."""
+LEVEL: Final = "penstock.level"
+"""In a scope: what the request's token is for. Without tokens everybody may do all."""
 NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 PREFLIGHT_S: Final = b"600"
 WANTED: Final = frozenset(
@@ -104,6 +106,7 @@ class Guard:
         authorization = headers.get(b"authorization") or token_in_query(scope)
         level = tokens.level(authorization)
         if level is not None and level >= need:
+            scope[LEVEL] = level
             return
         if level is None or level is Level.OPEN:
             reason = "that token is not known" if level is None else "a token is needed"
@@ -129,6 +132,10 @@ class Guard:
         if origin is None or origin not in self._origins.allowed:
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+
+
+def level_of(scope: Scope) -> Level:
+    return Level(scope.get(LEVEL, Level.ADMIN))
 
 
 def token_in_query(scope: Scope) -> bytes | None:

@@ -9,11 +9,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from penstock.gateway.access import Level
 from penstock.gateway.errors import JSON, ApiFailure
 from penstock.gateway.kafka.errors import TopicExistsError
 from penstock.gateway.queue import answers, parameters
 from penstock.gateway.queue import documentation as doc
 from penstock.gateway.queue.registry import Kind
+from penstock.gateway.safety import level_of
 from penstock.gateway.state import gateway_of
 
 if TYPE_CHECKING:
@@ -71,12 +73,15 @@ async def register_producer(request: Request) -> Response:
 @router.post(
     "/consumer/register",
     summary="Become a consumer of a topic, which is created if needed; it reads from the beginning",
+    description="A token for read is enough if the topic is there.",
     responses=doc.responses(doc.answer("Registered", consumer_id=doc.IDENTITY)),
     openapi_extra=doc.json_body(topic=doc.TOPIC),
 )
 async def register_consumer(request: Request) -> Response:
     topic = parameters.text(await parameters.body_fields(request), "topic")
-    return success(consumer_id=await queue_of(request).register(Kind.CONSUMER, topic))
+    may_create = level_of(request.scope) >= Level.WRITE
+    identity = await queue_of(request).register(Kind.CONSUMER, topic, may_create=may_create)
+    return success(consumer_id=identity)
 
 
 @router.post(

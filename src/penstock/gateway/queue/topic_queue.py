@@ -33,8 +33,9 @@ class TopicQueue:
     async def create_topic(self, topic: str) -> None:
         await self._topics.create(topic)
 
-    async def register(self, kind: Kind, topic: str) -> int:
-        await self._topics.ensure(topic)
+    async def register(self, kind: Kind, topic: str, *, may_create: bool = True) -> int:
+        """A topic that is missing is created by who may; 403 for others."""
+        await self._topics.ensure(topic, may_create=may_create)
         return await self._registry.register(kind, topic)
 
     async def produce(

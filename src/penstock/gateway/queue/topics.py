@@ -56,13 +56,17 @@ class Topics:
         # Whoever has created a topic can use it at once, also where several brokers have to hear of it.
         await self._kafka.reader.partitions(topic, wait_s=CREATION_S_MAX)
 
-    async def ensure(self, topic: str) -> None:
-        """Create it unless it is there."""
+    async def ensure(self, topic: str, *, may_create: bool = True) -> None:
+        """Create it unless it is there; 403 for who may not."""
         check_usable(topic)
         self.forget(topic)  # it may have been deleted since
         try:
             await self.get(topic)
         except UnknownTopicError:
+            if not may_create:
+                raise ApiFailure(
+                    403, f"there is no topic {topic!r}, and creating it takes a token for write"
+                ) from None
             try:
                 await self.create(topic)
             except TopicExistsError:

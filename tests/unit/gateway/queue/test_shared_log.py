@@ -73,17 +73,38 @@ def test_a_log_that_was_lost_is_read_from_its_beginning() -> None:
     async def run() -> None:
         cluster = FakeCluster(1)
         mine, other = Registry(kafka_of(cluster)), Registry(kafka_of(cluster))
-        assert [await mine.register(Kind.PRODUCER, f"t{i}") for i in range(5)] == [1, 2, 3, 4, 5]
-        assert await other.find(5) == Registration("producer", "t4")
+        ids = [await mine.register(Kind.PRODUCER, f"t{i}") for i in range(5)]
+        assert await other.find(ids[4]) == Registration("producer", "t4")
         cluster.topics.clear()
         assert await mine.find(6) is None, "looking for somebody unknown shows that the log is another one"
-        assert await mine.find(5) is None
-        assert await mine.register(Kind.CONSUMER, "new") == 1
+        assert await mine.find(ids[4]) is None
+        new = await mine.register(Kind.CONSUMER, "new")
         with pytest.raises(KafkaUnavailableError):  # as one that writes finds out
             await other.register(Kind.CONSUMER, "newer")
-        assert await other.find(1) == Registration("consumer", "new")
+        assert await other.find(new) == Registration("consumer", "new")
 
     asyncio.run(run())
+
+
+def test_ids_cannot_be_guessed_and_one_that_is_taken_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        registry = Registry(kafka_of(FakeCluster(1)))
+        ids = [await registry.register(Kind.CONSUMER, "t") for _ in range(50)]
+        assert len(set(ids)) == 50
+        assert all(0 < each < 2**53 for each in ids)
+        assert max(ids) > 2**48, "not in a row, and of many"
+        drawn = iter([ids[7] - 1, ids[8] - 1, 41])
+        monkeypatch.setattr("secrets.randbelow", lambda _: next(drawn))
+        assert await registry.register(Kind.PRODUCER, "u") == 42
+        assert await registry.find(ids[7]) == Registration("consumer", "t")
+
+    asyncio.run(run())
+
+
+def test_ids_of_older_gateways_are_the_offsets_of_their_records() -> None:
+    registrations = Registrations()
+    assert registrations.apply(6, b'{"kind":"producer","topic":"t"}')
+    assert registrations.get(7) == Registration("producer", "t")
 
 
 def test_a_log_that_was_trimmed_meanwhile_still_says_what_became_of_a_claim() -> None:
