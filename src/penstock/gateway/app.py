@@ -58,7 +58,7 @@ def create_app(settings: GatewaySettings, kafka: Kafka) -> FastAPI:
     app.state.gateway = Gateway(settings, kafka, queue)
     errors.install(app)
     app.include_router(queue_router)
-    install(app, kafka)
+    install(app, settings, kafka)
     install_traffic(app, settings, kafka)
     install_flights(app, settings, kafka)
     install_console(app)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 MIB: Final = 1024 * 1024
+DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,9 @@ class GatewayLimits:
     """How far back a produce request is looked for by its request_id."""
     produce_index_partitions_max: int = 1_000
     """Partitions for which that is remembered."""
+    registration_idle_seconds_max: float = 30 * DAY_S
+    """After which a producer, a consumer or a client that numbers its messages is forgotten; 0: never. The
+    topics that hold them are created with a retention of twice that."""
     topics_max: int = 20_000
     """Topics of the queue whose partitions are remembered."""
 
@@ -79,6 +83,10 @@ class GatewayLimits:
     """Of one job, written and not yet taken by the service; over it, chunks are answered with 429."""
     flights_behind_bytes_max: int = 4096 * MIB
     """Of all jobs together."""
+
+    @property
+    def registration_idle_ms_max(self) -> int:
+        return round(self.registration_idle_seconds_max * 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.gateway.errors import ApiFailure
 from penstock.gateway.kafka.errors import KafkaUnavailableError, OffsetOutOfRangeError, UnknownTopicError
 from penstock.gateway.queue.keyed_locks import KeyedLocks
-from penstock.gateway.queue.position_logs import PositionLogs
+from penstock.gateway.queue.position_logs import AllRegistered, PositionLogs
 from penstock.gateway.queue.positions import Claim, Handed, Verdict
 from penstock.gateway.queue.read_ahead import ReadAhead, RunKey
 from penstock.gateway.queue.shared_log import BEHIND_WAIT_MS
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 
 class Consuming:
-    def __init__(self, kafka: Kafka, topics: Topics, settings: GatewaySettings) -> None:
+    def __init__(
+        self, kafka: Kafka, topics: Topics, settings: GatewaySettings, registered: AllRegistered
+    ) -> None:
         limits = settings.limits
         self._kafka = kafka
         self._topics = topics
-        self._positions = PositionLogs(kafka, limits.checkpoint_records)
+        self._positions = PositionLogs(kafka, limits.checkpoint_records, registered)
         self._locks = KeyedLocks()
         self._read_ahead = ReadAhead(limits.read_ahead_bytes_max)
         self._fetch_bytes = limits.read_ahead_bytes

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from penstock.gateway.kafka.errors import KafkaClientError, KafkaUnavailableError
@@ -21,10 +22,17 @@ TOPIC: Final = "__penstock_positions"
 PARTITIONS: Final = 16
 
 
+AllRegistered = Callable[[], Awaitable[Callable[[int], bool]]]
+"""Tells whether a consumer is registered, as of now. Positions of others are given up."""
+
+
 class PositionLog:
-    def __init__(self, kafka: Kafka, partition: int, checkpoint_records: int) -> None:
+    def __init__(
+        self, kafka: Kafka, partition: int, checkpoint_records: int, registered: AllRegistered | None = None
+    ) -> None:
         self._partition = partition
         self._positions = Positions()
+        self._registered = registered
         self._log = SharedLog(kafka, TOPIC, partition, PARTITIONS, self._positions)
         # Gateways see the same log; that not all of them write the same checkpoint is left to chance.
         self._checkpoint_records = checkpoint_records + random.randrange(1 + checkpoint_records // 10)  # noqa: S311
@@ -59,6 +67,8 @@ class PositionLog:
 
     async def _checkpoint(self) -> None:
         try:
+            if self._registered is not None:
+                self._positions.keep(await self._registered())
             for record in self._positions.checkpoint_records(uuid.uuid4().hex):
                 await self._log.append(record)
             if self._positions.checkpoint is not None:
@@ -76,8 +86,10 @@ class PositionLog:
 
 
 class PositionLogs:
-    def __init__(self, kafka: Kafka, checkpoint_records: int) -> None:
-        self._logs = [PositionLog(kafka, partition, checkpoint_records) for partition in range(PARTITIONS)]
+    def __init__(self, kafka: Kafka, checkpoint_records: int, registered: AllRegistered) -> None:
+        self._logs = [
+            PositionLog(kafka, partition, checkpoint_records, registered) for partition in range(PARTITIONS)
+        ]
 
     def of(self, consumer: int) -> PositionLog:
         return self._logs[consumer % PARTITIONS]

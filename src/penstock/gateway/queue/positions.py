@@ -15,7 +15,7 @@ not begin at 0 says nothing until a checkpoint in it is complete. Claims since t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
@@ -223,6 +223,12 @@ class Positions:
         if self.checkpoint is None or before > self.checkpoint:
             self.checkpoint = before
         self.claims_since_checkpoint = 0
+
+    def keep(self, is_kept: Callable[[int], bool]) -> None:
+        """Give up the others: consumers for whom nobody will claim any more."""
+        self._consumers = {
+            consumer: state for consumer, state in self._consumers.items() if is_kept(consumer)
+        }
 
     def checkpoint_records(self, name: str) -> list[bytes]:
         """The state as it is now. `name` is unique; the records may be appended among any others."""

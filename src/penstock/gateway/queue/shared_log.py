@@ -15,6 +15,7 @@ import asyncio
 import itertools
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.gateway.kafka.errors import (
@@ -24,6 +25,7 @@ from penstock.gateway.kafka.errors import (
     UnknownTopicError,
 )
 from penstock.gateway.queue.fresh import Fresh
+from penstock.gateway.queue.last_used import KEPT_FOREVER
 from penstock.gateway.queue.strict import MalformedRecordError
 
 if TYPE_CHECKING:
@@ -40,7 +42,6 @@ BEHIND_WAIT_MS: Final = 100
 BEHIND_WAITS_MAX: Final = 50
 BEGINNINGS_MAX: Final = 5
 CREATION_S_MAX: Final = 10.0
-KEPT_FOREVER: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class Machine(Protocol):
@@ -58,12 +59,22 @@ class LogReplacedError(KafkaUnavailableError):
 
 
 class SharedLog:
-    def __init__(self, kafka: Kafka, topic: str, partition: int, partitions: int, machine: Machine) -> None:
+    def __init__(
+        self,
+        kafka: Kafka,
+        topic: str,
+        partition: int,
+        partitions: int,
+        machine: Machine,
+        config: Mapping[str, str] = KEPT_FOREVER,
+    ) -> None:
+        """`config` is what the topic is created with."""
         self._kafka = kafka
         self._topic = topic
         self._partition = partition
         self._partitions = partitions
         self._machine = machine
+        self._config = config
         self._applied = -1
         """The next offset; -1 before anything was read."""
         self._reading = asyncio.Lock()
@@ -197,7 +208,7 @@ class SharedLog:
     async def _create(self) -> None:
         try:
             await self._kafka.admin.create_topic(
-                self._topic, partitions=self._partitions, config=KEPT_FOREVER
+                self._topic, partitions=self._partitions, config=self._config
             )
             log.info("created the topic %s", self._topic)
         except TopicExistsError:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.gateway.errors import ApiFailure
 from penstock.gateway.queue.consuming import Consuming
+from penstock.gateway.queue.last_used import Life
 from penstock.gateway.queue.producing import Producing
 from penstock.gateway.queue.registry import Kind, Registration, Registry
 from penstock.gateway.queue.topics import Topics
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 class TopicQueue:
     def __init__(self, kafka: Kafka, settings: GatewaySettings) -> None:
         self._kafka = kafka
-        self._registry = Registry(kafka)
+        self._registry = Registry(kafka, Life(settings.limits.registration_idle_ms_max))
         self._topics = Topics(kafka, settings.limits.topics_max)
         self._producing = Producing(kafka, self._topics, settings.limits)
-        self._consuming = Consuming(kafka, self._topics, settings)
+        self._consuming = Consuming(kafka, self._topics, settings, self._registry.all_known)
 
     async def close(self) -> None:
         await self._consuming.close()
@@ -41,8 +42,7 @@ class TopicQueue:
     async def produce(
         self, producer: int, topic: str, message: str, request_id: str | None
     ) -> tuple[int, int]:
-        registration = self._registry.known(producer) or await self._registry.find(producer)
-        require(registration, Kind.PRODUCER, producer, topic)
+        require(await self._registry.use(producer), Kind.PRODUCER, producer, topic)
         return await self._producing.produce(producer, topic, message.encode(), request_id)
 
     async def consume(self, consumer: int, topic: str, request_id: str | None) -> ReadRecord | None:
@@ -54,8 +54,7 @@ class TopicQueue:
         return await self._consuming.size(consumer, topic)
 
     async def _require_consumer(self, consumer: int, topic: str) -> None:
-        registration = self._registry.known(consumer) or await self._registry.find(consumer)
-        require(registration, Kind.CONSUMER, consumer, topic)
+        require(await self._registry.use(consumer), Kind.CONSUMER, consumer, topic)
 
 
 def require(registration: Registration | None, kind: Kind, identity: int, topic: str) -> None:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from penstock.gateway.kafka.clients import Kafka
+    from penstock.gateway.settings import GatewaySettings
 
 
-def install(app: FastAPI, kafka: Kafka) -> None:
-    app.state.streams = Streams(kafka)
+def install(app: FastAPI, settings: GatewaySettings, kafka: Kafka) -> None:
+    app.state.streams = Streams(kafka, settings.limits)
     for module in (topics, messages, events, groups, cluster, health, socket_stream, socket_produce):
         app.include_router(module.router)

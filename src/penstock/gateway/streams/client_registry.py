@@ -3,6 +3,7 @@
 A client that numbers its messages has a name. The first time that a gateway sees the name on a topic, it gets
 a producer id from the cluster and writes both down in a log that all gateways share; if several do so at the
 same moment, the first record counts for all. A topic that was created again is another topic.
+A client that does not come for long is forgotten (queue/last_used).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
+from penstock.gateway.queue.last_used import FOREVER, LastUsed, Life
 from penstock.gateway.queue.shared_log import SharedLog
 from penstock.gateway.queue.strict import MalformedRecordError, decode, is_number, require
 
@@ -32,13 +34,14 @@ Key = tuple[str, str, str, int]
 
 
 class Clients:
-    """The state that the log describes. Pure."""
+    """The state that the log describes."""
 
-    def __init__(self) -> None:
+    def __init__(self, life: Life = FOREVER) -> None:
+        self._clients: LastUsed[Key, Client] = LastUsed(life)
         self.begin(0)
 
     def begin(self, _log_start: int) -> None:
-        self._clients: dict[Key, Client] = {}
+        self._clients.clear()
 
     def apply(self, _offset: int, value: bytes) -> None:
         match decode(value):
@@ -49,23 +52,30 @@ class Clients:
                 "asked": asked,
                 "producer_id": producer_id,
                 "partition": partition,
+                **others,
             }:
                 require(is_number(asked, -1) and is_number(partition), "a client with a wrong partition")
                 require(is_number(producer_id), "a client with a wrong producer id")
-                self._clients.setdefault((topic, topic_id, name, asked), Client(producer_id, partition))
+                key, client = (topic, topic_id, name, asked), Client(producer_id, partition)
+                if self._clients.get(key) in (None, client):
+                    self._clients.put(key, client, others.get("at"))
             case _:
                 raise MalformedRecordError("not a client")
 
     def get(self, key: Key) -> Client | None:
         return self._clients.get(key)
 
+    def is_to_be_renewed(self, key: Key) -> bool:
+        return self._clients.is_to_be_renewed(key)
+
 
 class ClientRegistry:
-    def __init__(self, kafka: Kafka, writer: SequencedWriter) -> None:
+    def __init__(self, kafka: Kafka, writer: SequencedWriter, life: Life = FOREVER) -> None:
         self._reader = kafka.reader
         self._writer = writer
-        self._clients = Clients()
-        self._log = SharedLog(kafka, TOPIC, 0, 1, self._clients)
+        self._life = life
+        self._clients = Clients(life)
+        self._log = SharedLog(kafka, TOPIC, 0, 1, self._clients, life.topic_config())
 
     async def find(self, topic: str, name: str, partition: int | None) -> Client:
         """The one that has been writing under that name, or a new one."""
@@ -80,15 +90,17 @@ class ClientRegistry:
             if partition is None:
                 partitions = await self._reader.partitions(topic)
                 partition = partitions[zlib.crc32(name.encode()) % len(partitions)]
-            record = {
-                "topic": topic,
-                "topic_id": key[1],
-                "client": name,
-                "asked": asked,
-                "producer_id": await self._writer.new_producer_id(),
-                "partition": partition,
-            }
-            await self._log.append(orjson.dumps(record))
+            await self._write(key, Client(await self._writer.new_producer_id(), partition))
             found = self._clients.get(key)
             assert found is not None, "it is our own record, or an earlier one"
+        elif self._clients.is_to_be_renewed(key):
+            await self._write(key, found)
         return found
+
+    async def _write(self, key: Key, client: Client) -> None:
+        topic, topic_id, name, asked = key
+        record = {
+            "topic": topic, "topic_id": topic_id, "client": name, "asked": asked,
+            **client._asdict(), "at": self._life.now_ms(),
+        }  # fmt: skip
+        await self._log.append(orjson.dumps(record))

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from penstock.gateway.kafka.sequenced import SequencedWriter
+from penstock.gateway.queue.last_used import Life
 from penstock.gateway.streams.client_registry import ClientRegistry
 from penstock.gateway.streams.metrics import StreamMetrics
 
@@ -14,15 +15,16 @@ if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
 
     from penstock.gateway.kafka.clients import Kafka
+    from penstock.gateway.settings import GatewayLimits
 
 
 class Streams:
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, kafka: Kafka, limits: GatewayLimits) -> None:
         self.metrics = StreamMetrics()
         self.stopping = asyncio.Event()
         """Streams without an end of their own end then."""
         self.writer = SequencedWriter(kafka.reader.client)
-        self.clients = ClientRegistry(kafka, self.writer)
+        self.clients = ClientRegistry(kafka, self.writer, Life(limits.registration_idle_ms_max))
 
     def stop(self) -> None:
         self.stopping.set()
