@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from penstock.groups.limits import GroupLimits
+from penstock.hosts import loopback_of
 from penstock.transactions.limits import TransactionLimits
 
 KIB = 1024
@@ -80,7 +81,9 @@ class NodeConfig:
     flush: str = "commit"
     """`commit`: an acknowledgement means on disk; `os`: it means handed to the operating system."""
     http_host: str | None = None
-    """Where the HTTP endpoint listens, if not where Kafka clients connect."""
+    """Where the HTTP endpoint listens. It asks for no token: unless told otherwise, on this machine alone."""
+    http_names: tuple[str, ...] = ()
+    """Names by which it may be asked, besides the node's own."""
     http_port: int | None = 8080
     auto_create_topics: bool = True
     offsets_topic_partitions: int = 16
@@ -112,6 +115,10 @@ class NodeConfig:
     @property
     def is_controller(self) -> bool:
         return "controller" in self.roles
+
+    @property
+    def http_address(self) -> str:
+        return self.http_host or loopback_of(self.host)
 
     @property
     def is_alone(self) -> bool:

@@ -173,7 +173,7 @@ def test_a_browser_without_webgl(open_console: OpenConsole, cluster: SupervisedC
 def test_tiles_come_from_where_the_user_says(console: Console, city: City) -> None:
     pixel = b"\x89PNG\r\n\x1a\n" + bytes.fromhex(
         "0000000d4948445200000001000000010806000000"
-        "1f15c4890000000d49444154789c63f8cf50df0000058301801d5e8a1a0000000049454e44ae426082"
+        "1f15c4890000000d49444154789c63103209fb0f000294019c1d5b465f0000000049454e44ae426082"
     )
     asked: list[str] = []
 

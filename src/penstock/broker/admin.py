@@ -7,6 +7,7 @@ Kafka protocol does not tell, such as the pid of a broker.
 from __future__ import annotations
 
 import os
+import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,11 +20,10 @@ from penstock.broker.http import (
     json_response,
     text_response,
 )
+from penstock.hosts import KnownHosts
 from penstock.listening import bind, format_address
 
 if TYPE_CHECKING:
-    import socket
-
     from penstock.broker.broker import Broker
     from penstock.metadata.image import BrokerImage, TopicImage
 
@@ -42,14 +42,17 @@ METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 class AdminServer:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._server = HttpServer(self.answer)
+        config = broker.config
+        names = (config.http_host, config.host, config.advertised_host, socket.gethostname())
+        hosts = KnownHosts.of(*names, *config.http_names)
+        self._server = HttpServer(self.answer, hosts=hosts)
         self._listening: socket.socket | None = None
 
     def bind(self) -> None:
         """Take the port, so that a taken one is told before the node joins anything: OSError."""
         config = self._broker.config
         assert config.http_port is not None
-        self._listening = bind(config.http_host or config.host, config.http_port)
+        self._listening = bind(config.http_address, config.http_port)
 
     async def start(self) -> str:
         """Serve; returns the address."""
@@ -57,7 +60,7 @@ class AdminServer:
         await self._server.listen(self._listening)
         config = self._broker.config
         port = self._listening.getsockname()[1]
-        return f"http://{format_address(config.http_host or config.host, port)}"
+        return f"http://{format_address(config.http_address, port)}"
 
     async def stop(self) -> None:
         await self._server.close()

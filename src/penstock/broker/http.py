@@ -2,8 +2,8 @@
 
 A node must start fast and stay small, so its own endpoint does without a web framework. `parse_head` is the
 pure half: the bytes of a request's head in, a Request or an HttpError out. `HttpServer` is the other half:
-it collects bytes up to the empty line, answers, and keeps the connection for the next request. Whatever else
-a peer sends is answered with one error and a closed connection.
+it collects bytes up to the empty line, answers if it was asked by a name it knows, and keeps the connection
+for the next request. Whatever else a peer sends is answered with one error and a closed connection.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from penstock.hosts import KnownHosts
 
 if TYPE_CHECKING:
     import socket
@@ -40,6 +42,8 @@ class Request:
     path: str
     """Without the query."""
     keep_alive: bool
+    host: bytes | None = None
+    """None in HTTP/1.0, which browsers do not speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def parse_head(head: bytes) -> Request:
         raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served here")
     connection = headers.get(b"connection", b"").lower()
     keep_alive = connection != b"close" if version == b"HTTP/1.1" else connection == b"keep-alive"
-    return Request(method.decode(), target.decode().partition("?")[0], keep_alive)
+    return Request(method.decode(), target.decode().partition("?")[0], keep_alive, headers.get(b"host"))
 
 
 def parse_headers(lines: list[bytes]) -> dict[bytes, bytes]:
@@ -123,12 +127,20 @@ def encode_response(response: Response, *, keep_alive: bool, head_only: bool = F
 
 
 class HttpServer:
-    def __init__(self, handler: Handler, limits: HttpLimits | None = None) -> None:
-        self.handler = handler
+    def __init__(
+        self, handler: Handler, limits: HttpLimits | None = None, hosts: KnownHosts | None = None
+    ) -> None:
+        self._handler = handler
+        self._hosts = hosts or KnownHosts()
         self.limits = limits or HttpLimits()
         self._connections: dict[HttpConnection, None] = {}
         """In the order of their last requests; who never sent one counts from its arrival."""
         self._server: asyncio.Server | None = None
+
+    def answer(self, request: Request) -> Response:
+        if request.host is not None and not self._hosts.knows(request.host):
+            raise HttpError(HTTPStatus.FORBIDDEN, "that is not a name of this node; `http_names` adds names")
+        return self._handler(request)
 
     async def listen(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -223,7 +235,7 @@ class HttpConnection(asyncio.Protocol):
         head_only = head.startswith(HEAD)
         try:
             request = parse_head(head)
-            response = self._server.handler(request)
+            response = self._server.answer(request)
         except HttpError as error:
             self._send(failure(error.status, str(error)), keep_alive=False, head_only=head_only)
         else:

@@ -33,6 +33,10 @@ def gateway(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Serve other machines without tokens: everybody may do all.")
     ] = False,
+    http_name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --no-auth, it answers to this name, too; repeatable."),
+    ] = None,
     cors_origin: Annotated[
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Web pages from there may use it, too; repeatable."),
@@ -72,6 +76,7 @@ def gateway(
         http_port=http_port,
         http_token_file=http_token_file,
         no_auth=no_auth,
+        hosts=(socket.gethostname(), *(http_name or ())),
         cors_origins=tuple(cors_origin or ()),
         rack=rack,
         admin_url=admin_url,

@@ -283,6 +283,17 @@ def read_http_port(value: Any) -> dict[str, Any]:
     return {"http_port": None if value is False else whole_number(0, PORT_MAX)(value)}
 
 
+def read_host(value: Any) -> str:
+    host = of_type(value, str, "a name or an address")
+    if not HOST.fullmatch(host):
+        raise NodeFileError(f"{host!r} is not a name or an address")
+    return host
+
+
+def read_hosts(value: Any) -> tuple[str, ...]:
+    return tuple(read_host(each) for each in of_type(value, list, "a list of names"))
+
+
 def stored_as(name: str, read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     return lambda value: {name: read(value)}
 
@@ -298,7 +309,9 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "flush": stored_as("flush", one_of(*FLUSHES)),
     "log_level": stored_as("log_level", one_of(*LOG_LEVELS)),
     "rack": stored_as("rack", read_rack),
+    "http_host": stored_as("http_host", read_host),
     "http_port": read_http_port,
+    "http_names": stored_as("http_names", read_hosts),
     "auto_create_topics": stored_as(
         "auto_create_topics", lambda value: of_type(value, bool, "true or false")
     ),

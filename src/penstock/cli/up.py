@@ -15,11 +15,11 @@ from penstock.cli import up_cluster
 from penstock.cli.node_file import HOST, STORAGES, read_node_file, read_storage
 from penstock.cli.output import CommandFailed
 from penstock.config import NodeConfig
+from penstock.hosts import LOOPBACK
 
 if TYPE_CHECKING:
     from penstock.broker.node import Beside
 
-LOOPBACK = "127.0.0.1"
 WILDCARDS = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     OnReady = Callable[[str, str | None], None]
 
 OF_ONE_NODE = ("id", "roles", "advertised", "controllers", "rack", "cluster_id", "supervisor")
-OF_THE_SUPERVISOR = ("listeners", "data", "http_port")
+OF_THE_SUPERVISOR = ("listeners", "data", "http_host", "http_port", "http_names")
 
 
 def is_meant(data: Path, brokers: int | None, controllers: int | None) -> bool:

@@ -7,7 +7,6 @@ pays for each layer.
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
 import re
 import secrets
@@ -20,6 +19,7 @@ from penstock.gateway.access import Level, Tokens, needed
 from penstock.gateway.errors import ApiFailure, failure_body
 from penstock.gateway.origins import ENTRANCES, Origins
 from penstock.gateway.rates import Rates
+from penstock.hosts import KnownHosts, is_loopback
 
 if TYPE_CHECKING:
     from penstock.gateway.settings import GatewaySettings
@@ -51,7 +51,12 @@ class Guard:
         self._body_bytes_max = limits.body_bytes_max
         self._rates = Rates(limits.requests_per_second_max, limits.requests_burst_max, limits.addresses_max)
         allowed = frozenset(origin.encode() for origin in settings.cors_origins)
-        self._origins = Origins(allowed, tokens is None and not settings.no_auth)
+        self._origins = Origins(
+            allowed,
+            local_only=tokens is None and not settings.no_auth,
+            # Who has no token gets nothing by a wrong name.
+            hosts=KnownHosts.of(settings.host, *settings.hosts) if tokens is None else None,
+        )
         self._prefix = secrets.token_hex(4)
         self._numbers = itertools.count(1)
 
@@ -179,12 +184,3 @@ async def refuse(scope: Scope, send: Send, failure: ApiFailure) -> None:
         headers.append((b"connection", b"close"))
     await send({"type": f"{kind}.start", "status": failure.status, "headers": headers})
     await send({"type": f"{kind}.body", "body": body})
-
-
-def is_loopback(address: str) -> bool:
-    if address.startswith("127.") or address == "::1":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

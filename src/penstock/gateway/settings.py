@@ -97,6 +97,8 @@ class GatewaySettings:
     http_token_file: Path | None = None
     no_auth: bool = False
     """Serve other machines without tokens."""
+    hosts: tuple[str, ...] = ()
+    """Names of the gateway, besides `host`; those of requests are checked where there are no tokens."""
     cors_origins: tuple[str, ...] = ()
     """Origins of web pages that may use the gateway, besides its own."""
     rack: str | None = None

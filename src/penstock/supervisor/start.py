@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from penstock.broker import node_status
+from penstock.hosts import LOOPBACK, loopback_of
 from penstock.supervisor.errors import SupervisorError
 from penstock.supervisor.folder import ClusterFolder
 from penstock.supervisor.layout import ClusterLayout, Wanted, new_layout, reconcile
@@ -30,7 +31,6 @@ NODE_COMMAND: Final = (sys.executable, "-m", "penstock", "broker", "--config")
 FIRST_PORT: Final = 20_000
 LAST_PORT: Final = 32_000
 TRIES_MAX: Final = 1_000
-LOOPBACK_HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,18 +118,18 @@ def decide_addresses(
     """Where the supervisor listens, and where the gateway does, if there is one."""
     host = layout.nodes[0].host
     if options.http_port is None or not options.has_gateway:
-        return HttpAddress(host=host, port=options.http_port), None
+        return HttpAddress(host=loopback_of(host), port=options.http_port), None
     # Both must be found again after a restart, so neither is left to the system.
     taken = {node.port for node in layout.nodes}
-    port = options.http_port or free_ports(LOOPBACK_HOST, 1, taken)[0]
-    (own,) = free_ports(LOOPBACK_HOST, 1, {*taken, port})
+    port = options.http_port or free_ports(LOOPBACK, 1, taken)[0]
+    (own,) = free_ports(LOOPBACK, 1, {*taken, port})
     gateway = GatewayOptions(
         # Without tokens it is for this machine only, wherever Kafka clients may come from.
-        host=host if options.token_file is not None else LOOPBACK_HOST,
+        host=host if options.token_file is not None else LOOPBACK,
         port=port,
         token_file=None if options.token_file is None else str(options.token_file.absolute()),
     )
-    return HttpAddress(host=LOOPBACK_HOST, port=own), gateway
+    return HttpAddress(host=LOOPBACK, port=own), gateway
 
 
 def decide_layout(folder: ClusterFolder, options: ClusterOptions) -> ClusterLayout:

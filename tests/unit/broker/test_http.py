@@ -19,16 +19,17 @@ from penstock.broker.http import (
     parse_head,
     text_response,
 )
+from penstock.hosts import KnownHosts
 from penstock.listening import bind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-GET = b"GET /path?query HTTP/1.1\r\nHost: a\r\n\r\n"
+GET = b"GET /path?query HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def test_a_request() -> None:
-    assert parse_head(b"GET /a/b?c=d HTTP/1.1\r\nHost: x") == Request("GET", "/a/b", True)
+    assert parse_head(b"GET /a/b?c=d HTTP/1.1\r\nHost: x") == Request("GET", "/a/b", True, b"x")
 
 
 @pytest.mark.parametrize(
@@ -88,14 +89,16 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def served(
-    session: Callable[[Callable[[], Awaitable[Streams]]], Awaitable[None]], limits: HttpLimits | None = None
+    session: Callable[[Callable[[], Awaitable[Streams]]], Awaitable[None]],
+    limits: HttpLimits | None = None,
+    hosts: KnownHosts | None = None,
 ) -> None:
     """Runs `session(connect)` against a server that answers with the path it was asked for."""
 
     async def main() -> None:
         listening = bind("127.0.0.1", 0)
         address = listening.getsockname()
-        server = HttpServer(echo, limits)
+        server = HttpServer(echo, limits, hosts)
         await server.listen(listening)
         writers = []
 
@@ -140,6 +143,28 @@ def test_requests_on_one_connection_whole_and_byte_by_byte_and_pipelined() -> No
     served(session)
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"localhost:8080", 200),
+        (b"127.0.0.1:8080", 200),
+        (b"[::1]", 200),
+        (b"192.0.2.1", 200),
+        (b"Node-1.Example:8080", 200),
+        (b"evil.example:8080", 403),
+        (b"localhost.evil.example", 403),
+        (b"", 403),
+    ],
+)
+def test_a_name_that_was_pointed_at_this_machine(host: bytes, status: int) -> None:
+    async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
+        reader, writer = await connect()
+        writer.write(b"GET /path HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+        assert (await read_response(reader))[0] == status
+
+    served(session, hosts=KnownHosts.of("node-1.example"))
+
+
 def test_head_has_no_body() -> None:
     async def session(connect: Callable[[], Awaitable[Streams]]) -> None:
         reader, writer = await connect()
@@ -154,7 +179,7 @@ def test_head_has_no_body() -> None:
 @pytest.mark.parametrize(
     ("request_head", "status"),
     [
-        (b"HEAD /missing HTTP/1.1\r\nhost: x\r\n\r\n", b"404"),
+        (b"HEAD /missing HTTP/1.1\r\nhost: localhost\r\n\r\n", b"404"),
         (b"HEAD / HTTP/1.1\r\n\r\n", b"400"),
         (b"HEAD / HTTP/1.1\r\nhost: " + b"x" * HttpLimits().head_bytes_max, b"431"),
     ],

@@ -21,7 +21,9 @@ storage = "file"
 flush = "os"
 log_level = "warning"
 rack = "north"
+http_host = "0.0.0.0"
 http_port = 8180
+http_names = ["node-1.example"]
 auto_create_topics = false
 offsets_topic_partitions = 8
 retention_check_ms = 1000
@@ -63,7 +65,9 @@ def test_every_key_reaches_the_configuration(tmp_path: Path) -> None:
         data=Path("/var/lib/penstock"),
         storage="file",
         flush="os",
+        http_host="0.0.0.0",
         http_port=8180,
+        http_names=("node-1.example",),
         auto_create_topics=False,
         offsets_topic_partitions=8,
         retention_check_ms=1_000,
@@ -137,6 +141,8 @@ def test_an_ipv6_address() -> None:
         ({"storage": "tape"}, "storage: 'tape' is not one of file, memory"),
         ({"flush": "later"}, "flush: 'later' is not one of commit, os"),
         ({"log_level": "loud"}, "log_level: 'loud' is not one of"),
+        ({"http_host": "a b"}, "http_host: 'a b' is not a name or an address"),
+        ({"http_names": "a"}, "http_names: 'a' is not a list of names"),
         ({"http_port": 70_000}, "http_port: 70000 is not between 0 and 65535"),
         ({"auto_create_topics": "yes"}, "auto_create_topics: 'yes' is not true or false"),
         ({"topics": {"retention": {"ms": 1}}}, "topics: retention: a table"),

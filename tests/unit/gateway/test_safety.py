@@ -184,6 +184,36 @@ def test_pages_of_others_are_refused() -> None:
     assert_refused(call(guard(), path="/consumer/consume", headers=image), 403, "other sites")
 
 
+def test_pages_of_another_port_are_those_of_others() -> None:
+    """To browsers they are of the same site, and a picture or a script of theirs has no origin."""
+    other = page("http://127.0.0.1:3000", "same-site")
+    assert_refused(call(guard(), "POST", "/topics", headers=other), 403, "origin")
+    image = [("host", "127.0.0.1:8080"), ("sec-fetch-site", "same-site")]
+    for app in (guard(), guard(TOKENS), guard(no_auth=True)):
+        assert_refused(call(app, path="/consumer/consume", headers=image), 403, "other sites")
+    socket = call(guard(), path="/v1/topics/t/stream", kind="websocket", headers=other)
+    assert socket.sent[0]["type"] == "websocket.close"
+    named = guard(cors_origins=("http://127.0.0.1:3000",))
+    assert call(named, "POST", "/topics", headers=other).status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("gateway.example:8080", 200),
+        ("Named.Example", 200),
+        ("localhost:8080", 200),
+        ("192.0.2.1:8080", 200),
+        ("[2001:db8::1]:8080", 200),
+        ("evil.example", 403),
+        ("192.0.2.1.evil.example:8080", 403),
+    ],
+)
+def test_without_tokens_other_machines_ask_by_a_name_that_is_known(host: str, status: int) -> None:
+    app = guard(no_auth=True, host="gateway.example", hosts=("named.example",))
+    assert call(app, path="/topics", headers=[("host", host)]).status == status
+
+
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_links_of_others_may_lead_to_its_pages(path: str) -> None:
     link = [("host", "127.0.0.1:8080"), ("sec-fetch-site", "cross-site")]

@@ -61,6 +61,8 @@ export class CityMap implements CityView {
       pitchWithRotate: false,
       touchPitch: false,
       renderWorldCopies: false,
+      // Tiles come as images then, and not by fetch(): the page's policy lets it fetch from its gateway alone.
+      refreshExpiredTiles: false,
       attributionControl: false,
       // One finger scrolls the page, two move the map: on a phone the map is nearly all there is.
       cooperativeGestures: matchMedia("(pointer: coarse)").matches,

@@ -1,8 +1,8 @@
 """`/` and `/console/…`: the console as it was built, or a page that says how to build it.
 
-The page may load from nowhere but here; only map tiles, which a user may set, come from elsewhere, and only
-by HTTPS. Files whose names carry a hash are kept by browsers for good; the page that names them is asked for
-each time.
+The page may load from nowhere but here; only map tiles, which a user may set, come from elsewhere, as images
+and only by HTTPS. Files whose names carry a hash are kept by browsers for good; the page that names them is
+asked for each time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POLICY: Final = "; ".join(
         "worker-src 'self' blob:",  # the map draws in workers that it makes itself
         "style-src 'self' 'unsafe-inline'",  # and places its controls with styles of their own
         "img-src 'self' data: blob: https:",
-        "connect-src 'self' https:",
+        "connect-src 'self'",
         "object-src 'none'",
         "form-action 'self'",
         "frame-ancestors 'none'",

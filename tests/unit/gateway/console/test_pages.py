@@ -61,7 +61,7 @@ def test_the_page(app: FastAPI) -> None:
 
 def test_the_page_may_run_nothing_but_its_own_scripts(app: FastAPI) -> None:
     policy = dict(part.split(" ", 1) for part in get(app, "/").headers["content-security-policy"].split("; "))
-    assert policy["default-src"] == policy["script-src"] == "'self'"
+    assert policy["default-src"] == policy["script-src"] == policy["connect-src"] == "'self'"
     assert policy["object-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
     assert get(app, "/").headers["referrer-policy"] == "same-origin"
 
