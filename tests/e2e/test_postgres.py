@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.broker import BrokerProcess
 from tests.support.ports import free_ports
 from tests.support.postgres import PostgresProcess
+from tests.support.processes import command_of, descendants
 from tests.support.wait import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -164,6 +165,9 @@ def consume_some(bootstrap: str, count: int) -> list[int]:
 def test_a_cluster_shares_a_database(database: PostgresProcess, tmp_path: Path) -> None:
     url = database.create_database("shared")
     with BrokerProcess(tmp_path, "--storage", url, "--brokers", "3", port=free_ports(3)) as cluster:
+        started = descendants(cluster.pid)
+        assert len(started) >= 3
+        assert not [pid for pid in started if url in command_of(pid)], "it may hold a password"
         load = Load(cluster.bootstrap, "load")
         load.wait_for_more(1_000)
         database.kill()

@@ -94,6 +94,8 @@ def test_a_cluster_from_its_start_to_its_end(tmp_path: Path) -> None:
         ]
         assert partition(cluster, "orders")["high_watermark"] == 2
         assert not cluster.missing()
+        everything = (cluster.data, *cluster.data.rglob("*"))
+        assert not [path for path in everything if path.stat().st_mode & 0o077], "it is its user's alone"
         assert cluster.terminate() == 0
         assert all(process_state(pid or 0) is None for pid in pids.values())
         assert not (cluster.data / ".supervisor.called").exists(), "no controller undoes a clean stop"

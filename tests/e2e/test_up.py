@@ -44,6 +44,29 @@ def test_ready_line_and_clean_stop(tmp_path: Path) -> None:
         assert "\x1b" not in broker.log
 
 
+def test_others_can_read_nothing(tmp_path: Path) -> None:
+    """Also when the folder was made before, with the modes of its time."""
+    broker = BrokerProcess(tmp_path)
+    broker.data.mkdir(mode=0o755)
+    with broker:
+        assert penstock("topics", "create", "t", broker=broker).code == 0
+        assert open_to_others(broker.data) == []
+        broker.data.chmod(0o755)
+        broker.restart(clean=True)
+        assert open_to_others(broker.data) == []
+
+
+def open_to_others(folder: Path) -> list[Path]:
+    return [path for path in (folder, *folder.rglob("*")) if path.stat().st_mode & 0o077]
+
+
+@pytest.mark.parametrize("storage", ["postgres:/me:secret@host", "postgresql//me:secret@host"])
+def test_a_password_is_not_repeated(tmp_path: Path, storage: str) -> None:
+    refused = refused_up(tmp_path, "--storage", storage)
+    assert refused.code == 2
+    assert "secret" not in refused.err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_the_start_is_a_clean_stop_too(tmp_path: Path, number: signal.Signals) -> None:
     broker = BrokerProcess(tmp_path)

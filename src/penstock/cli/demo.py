@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import CommandFailed
+from penstock.cli.private import keep_private
 
 CARS = 2_000
 RATE = 1.0
@@ -45,6 +46,7 @@ def demo(
     from penstock.demo.run import run
     from penstock.demo.stage import Wanted
 
+    keep_private(data)
     is_watched = sys.stdout is not None and sys.stdout.isatty()
     wanted = Wanted(seconds=seconds, open_browser=is_watched and not no_browser, cars=cars, rate=rate)
     try:

@@ -11,6 +11,7 @@ import typer
 from penstock.broker import node_status
 from penstock.cli.options import BOOTSTRAP, Bootstrap, parse_settings
 from penstock.cli.output import CommandFailed
+from penstock.cli.private import keep_private
 
 if TYPE_CHECKING:
     from penstock.gateway.settings import GatewayLimits
@@ -61,6 +62,7 @@ def gateway(
     status_folder: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run a gateway in the foreground until SIGINT or SIGTERM."""
+    keep_private()
     limits = parse_limits(limit)
     if http_token_file is None and not no_auth and not is_loopback(host):
         raise CommandFailed(

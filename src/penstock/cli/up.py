@@ -14,6 +14,7 @@ import typer
 from penstock.cli import up_cluster
 from penstock.cli.node_file import HOST, STORAGES, read_node_file, read_storage
 from penstock.cli.output import CommandFailed
+from penstock.cli.private import keep_private, warn_of_password
 from penstock.config import NodeConfig
 from penstock.hosts import LOOPBACK
 
@@ -49,7 +50,12 @@ def up(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(metavar="file|memory|postgresql://…", help="Where logs are kept.", show_default="file"),
+        typer.Option(
+            metavar="file|memory|postgresql://…",
+            help="Where logs are kept.",
+            show_default="file",
+            envvar="PENSTOCK_STORAGE",
+        ),
     ] = None,
     flush: Annotated[
         Literal["commit", "os"] | None,
@@ -88,6 +94,7 @@ def up(
     if no_http:
         settings["http_port"] = None
     folder = settings.get("data", NodeConfig().data)
+    keep_private(folder)
     if adopt:
         up_cluster.go_on(folder, print_ready)
     elif up_cluster.is_meant(folder, brokers, controllers):
@@ -113,7 +120,9 @@ def parse_host(text: str) -> str:
 
 def parse_storage(text: str) -> str:
     if text not in STORAGES and "://" not in text:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(STORAGES)}", param_hint="--storage")
+        # What was meant as an address may hold a password.
+        shown = "it" if "@" in text else repr(text)
+        raise typer.BadParameter(f"{shown} is not one of {', '.join(STORAGES)}", param_hint="--storage")
     return read_storage(text)
 
 
@@ -121,7 +130,9 @@ def broker(
     config: Annotated[Path, typer.Option(metavar="FILE", help="The node's file, see the guide.")],
 ) -> None:
     """Run one node of a cluster, as its file says."""
-    run(read_node_file(config))
+    settings = read_node_file(config)
+    keep_private(settings.get("data", NodeConfig().data))
+    run(settings)
 
 
 def run_one(settings: dict[str, Any], *, has_gateway: bool, token_file: Path | None, flights: bool) -> None:
@@ -170,3 +181,4 @@ def is_wildcard(host: str) -> bool:
 
 def print_ready(kafka_address: str, http_url: str | None) -> None:
     print(f"ready kafka={kafka_address}" + (f" http={http_url}" if http_url else ""), flush=True)
+    warn_of_password()
