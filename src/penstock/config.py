@@ -30,6 +30,13 @@ class Limits:
     total_bytes_max: int = 512 * MIB
     """The same bytes over all connections."""
     connections_max: int = 10_000
+    """Of clients; other nodes have their own, below."""
+    connections_reserved: int = 200
+    """More connections, for other nodes alone, when clients hold all of theirs."""
+    connections_per_address_max: int = 10_000
+    """As Kafka's `max.connections.per.ip`."""
+    trial_ms_max: int = 5_000
+    """How long a connection among the reserved ones may take to show that it is another node's."""
     fetch_response_bytes_max: int = 55 * MIB
     """As Kafka's `fetch.max.bytes`; a first batch may exceed it so that readers always get on."""
     fetch_wait_ms_max: int = 300_000

@@ -139,6 +139,9 @@ class Broker:
     def monotonic_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
+    def knows_node(self, node_id: int) -> bool:
+        return self._find_node(node_id) is not None
+
     def _find_node(self, node_id: int) -> Address | None:
         """Controllers are where the configuration says, brokers where they registered."""
         controller = self.config.controllers.get(node_id)

@@ -67,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_paused = False
         self._peer_is_done = False
         self._closing = False
+        self._is_on_trial = False
         self._progressed = False  # since the last look
         self._last_progress = server.loop.time()
         self._frame_began: float | None = None
@@ -79,10 +80,12 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         self.state.client_host = str(peer[0]) if peer else "unknown"
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH)
-        if not self._server.admit(self):
-            host = self.state.client_host
-            log.warning("connection from %s refused: %d are open", host, self._server.count)
+        refusal = self._server.refusal(self)
+        if refusal is not None:
+            log.warning("connection from %s refused: %s", self.state.client_host, refusal)
             transport.abort()
+            return
+        self._is_on_trial = self._server.is_on_trial(self)
 
     def eof_received(self) -> bool:
         self._peer_is_done = True
@@ -166,6 +169,10 @@ class Connection(asyncio.BufferedProtocol):
         slot = Slot(len(frame))
         self._slots.append(slot)
         try:
+            if self._is_on_trial and not self._server.try_node(self, frame):
+                self._fail("clients have all the connections that are for them")
+                return
+            self._is_on_trial = False
             result = self._server.router.dispatch(frame, self.state)
         except DecodeError as error:
             self._fail(str(error))
@@ -291,6 +298,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             if stalled_ms > limits.frame_stall_ms_max:
                 self.abort()  # it does not take the last answers
+        elif self._is_on_trial:
+            if stalled_ms > limits.trial_ms_max:
+                self.give_way()
         elif self._writing_paused and stalled_ms > limits.frame_stall_ms_max:
             self._fail("the client does not read its answers")
         elif self._frame_began is not None and not self._reading_paused:
@@ -305,6 +315,11 @@ class Connection(asyncio.BufferedProtocol):
         self._server.metrics.connections_failed += 1
         self._closing = True
         self.abort()
+
+    def give_way(self) -> None:
+        """Make room at once for one that comes."""
+        self._fail("it has not shown that it is a node's")
+        self._server.forget(self)
 
     def _close(self) -> None:
         self._closing = True

@@ -7,8 +7,10 @@ import resource
 import socket
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.admission import Admission, node_called
 from penstock.broker.connection import Connection
 from penstock.broker.router import Router
+from penstock.wire.codec import read_request_header
 from penstock.wire.frames import SCRATCH_SIZE, FramePool
 
 if TYPE_CHECKING:
@@ -34,10 +36,7 @@ class Server:
         self.router = Router(broker)
         self.scratch = memoryview(bytearray(SCRATCH_SIZE))
         self.pool = FramePool(POOLED_FRAMES_MAX)
-        self._connections: set[Connection] = set()
-        self._connections_max = min(
-            self.limits.connections_max, raise_descriptor_limit() - RESERVED_DESCRIPTORS
-        )
+        self._connections = Admission(self.limits, raise_descriptor_limit() - RESERVED_DESCRIPTORS)
         self._server: asyncio.Server | None = None
         self._progress_check: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()
@@ -67,14 +66,24 @@ class Server:
                 for connection in tuple(self._connections):
                     connection.abort()
 
-    def admit(self, connection: Connection) -> bool:
-        if len(self._connections) >= self._connections_max:
+    def refusal(self, connection: Connection) -> str | None:
+        """Take the connection in, or say why not."""
+        return self._connections.refusal(connection)
+
+    def is_on_trial(self, connection: Connection) -> bool:
+        """Whether it may stay only if it is another node's."""
+        return self._connections.is_on_trial(connection)
+
+    def try_node(self, connection: Connection, frame: bytes | memoryview) -> bool:
+        """Whether the first request of a connection on trial is another node's. Raises DecodeError."""
+        node_id = node_called(read_request_header(frame).client_id)
+        if node_id is None or not self._broker.knows_node(node_id):
             return False
-        self._connections.add(connection)
+        self._connections.passed(connection)
         return True
 
     def forget(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.forget(connection)
         if connection.state.heartbeats_of is not None:
             self._broker.connection_lost(*connection.state.heartbeats_of)
         if not self._connections:

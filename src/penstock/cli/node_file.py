@@ -275,7 +275,7 @@ def range_of_limit(name: str) -> Callable[[Any], int]:
     )
 
 
-LIMITS_FROM_NOTHING = ("initial_rebalance_delay_ms", "offset_metadata_bytes_max")
+LIMITS_FROM_NOTHING = ("initial_rebalance_delay_ms", "offset_metadata_bytes_max", "connections_reserved")
 
 
 def read_http_port(value: Any) -> dict[str, Any]:

@@ -49,7 +49,8 @@ _TABLE = (
     ),
     ConfigKey("socket.request.max.bytes", ConfigType.INT, "", "The longest request that is read."),
     ConfigKey("connections.max.idle.ms", ConfigType.LONG, "", "When an idle connection is closed."),
-    ConfigKey("max.connections", ConfigType.INT, "", "Connections held at once."),
+    ConfigKey("max.connections", ConfigType.INT, "", "Connections of clients held at once."),
+    ConfigKey("max.connections.per.ip", ConfigType.INT, "", "Connections of one address held at once."),
     ConfigKey("fetch.max.bytes", ConfigType.INT, "", "The most bytes that one fetch returns."),
     ConfigKey("log.level", ConfigType.STRING, "", "The least severity that is logged."),
 )  # fmt: skip
@@ -80,6 +81,7 @@ def static_values(config: NodeConfig) -> dict[str, str]:
         "socket.request.max.bytes": str(limits.frame_bytes_max),
         "connections.max.idle.ms": str(limits.idle_ms_max),
         "max.connections": str(limits.connections_max),
+        "max.connections.per.ip": str(limits.connections_per_address_max),
         "fetch.max.bytes": str(limits.fetch_response_bytes_max),
         "log.level": config.log_level,
     }

@@ -74,9 +74,9 @@ class Peer:
             scratch=memoryview(bytearray(SCRATCH_SIZE)),
             pool=FramePool(2),
             router=SimpleNamespace(dispatch=lambda frame, _host: dispatch(bytes(frame))),
-            admit=lambda _connection: True,
+            refusal=lambda _connection: None,
+            is_on_trial=lambda _connection: False,
             forget=lambda _connection: None,
-            count=1,
         )
         self.transport = FakeTransport()
         self.connection = Connection(self.server)  # type: ignore[arg-type]
