@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker import node_status
 from penstock.broker.node_status import ProcessState, process_state
+from penstock.supervisor.output_logs import OutputLogs, keep_short
 
 if TYPE_CHECKING:
     from penstock.supervisor.folder import NodeFolder
     from penstock.supervisor.layout import Name
 
-LOG_BYTES_MAX: Final = 10 * 1024 * 1024
 TAIL_BYTES: Final = 4_096
 READY: Final = b"ready"
 COMPLAINT: Final = "penstock: "
@@ -78,8 +78,7 @@ class SupervisedProcess:
         """OSError if there can be no process."""
         self._folder.path.mkdir(parents=True, exist_ok=True)
         path = self._folder.log
-        if path.exists() and path.stat().st_size > LOG_BYTES_MAX:
-            path.replace(path.with_name("log.1"))
+        keep_short(path)
         with path.open("ab") as output:
             self._log_start = output.tell()
             self._child = subprocess.Popen(  # noqa: S603 - this interpreter and this package
@@ -95,6 +94,10 @@ class SupervisedProcess:
             self._folder.write_pid(self._child.pid)
         except OSError as error:  # it runs, and once it serves it is found without that file
             log.warning("the pid of %s cannot be written: %s", self.label, error)
+
+    def keep_log_short(self, logs: OutputLogs) -> None:
+        if logs.keep_short(self._folder.log):
+            self._log_start = 0
 
     def state(self) -> ProcessState | None:
         return process_state(self.pid) if self.pid is not None else None

@@ -22,6 +22,7 @@ from penstock.supervisor.endpoint import Endpoint
 from penstock.supervisor.errors import SupervisorError
 from penstock.supervisor.folder import RUNNING, STOPPING
 from penstock.supervisor.journal import Journal
+from penstock.supervisor.output_logs import OutputLogs
 from penstock.supervisor.polling import Poller
 from penstock.supervisor.processes import Ending, SupervisedProcess
 from penstock.supervisor.restarts import Phase, Restarts
@@ -97,6 +98,7 @@ class Supervisor:
         self._endpoint = Endpoint(self._status, self._log, self._not_running)
         self._paused: set[Name] = set()
         """Somebody has stopped them with SIGSTOP: they answer nothing, and are not asked."""
+        self._output_logs = OutputLogs()
         self._bind_at = 0.0
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
@@ -161,6 +163,7 @@ class Supervisor:
             for process in list(self._processes.values()):
                 self._look_at(process, may_refuse=not was_ready and not self._is_successor)
             self._start_due()
+            self._output_logs.keep_short(self._folder.log)
             if self._http.port is not None and self._url is None and self._loop.time() >= self._bind_at:
                 await self._listen_again()
             if not was_ready and not self._not_running():
@@ -183,6 +186,8 @@ class Supervisor:
         elif self._restarts.phase(name) is Phase.STARTING and process.is_ready():
             self._restarts.ready(name, now)
             self._tell_of(process, "ready", "serves")
+        elif self._restarts.phase(name) is Phase.RUNNING:  # before, its log is searched for that
+            process.keep_log_short(self._output_logs)
         self._look_whether_paused(process)
 
     def _look_whether_paused(self, process: SupervisedProcess) -> None:
