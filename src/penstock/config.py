@@ -87,6 +87,8 @@ class NodeConfig:
     """`file`, `memory`, or the address of a PostgreSQL database: not to be shown, it may hold a password."""
     flush: str = "commit"
     """`commit`: an acknowledgement means on disk; `os`: it means handed to the operating system."""
+    insecure: bool = False
+    """Whether it is meant that other machines reach a node that asks nobody who they are."""
     http_host: str | None = None
     """Where the HTTP endpoint listens. It asks for no token: unless told otherwise, on this machine alone."""
     http_names: tuple[str, ...] = ()

@@ -168,7 +168,9 @@ def test_tokens(shared_broker: BrokerProcess, tmp_path: Path, topic: str) -> Non
 
 
 def test_other_machines_are_served_only_when_that_is_meant() -> None:
-    refused = penstock("gateway", "--host", "0.0.0.0", "--http-port", "0")
+    unmeant = penstock("gateway", "--host", "0.0.0.0", "--http-port", "0")
+    assert "--insecure" in unmeant.usage_complaint
+    refused = penstock("gateway", "--host", "0.0.0.0", "--http-port", "0", "--insecure")
     assert "--http-token-file" in refused.complaint
     assert "--no-auth" in refused.complaint
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.broker import BrokerProcess
 from tests.support.commands import Finished, penstock
-from tests.support.ports import free_port
+from tests.support.ports import free_port, free_ports
 from tests.support.wait import wait_until
 
 
@@ -87,8 +87,28 @@ def caught_signals(pid: int) -> int:
     return mask if mask >> (signal.SIGTERM - 1) & 1 else 0
 
 
+def test_other_machines_are_listened_to_only_when_that_is_meant(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1"):
+        assert f"{host} can be reached" in refused_up(tmp_path, "--host", host).usage_complaint
+    file = tmp_path / "node.toml"
+    for lines in ('listeners = "0.0.0.0:0"', 'http_host = "0.0.0.0"'):
+        file.write_text(lines)
+        assert "--insecure" in refused_up(tmp_path, "--config", str(file)).usage_complaint
+        assert "--insecure" in penstock("broker", "--config", str(file)).usage_complaint
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_cluster_on_all_addresses_is_meant_again_at_every_start(tmp_path: Path) -> None:
+    port = free_ports(2)
+    options = ("--brokers", "2", "--host", "0.0.0.0", "--insecure")
+    with BrokerProcess(tmp_path, *options, port=port, with_gateway=True) as cluster:
+        assert penstock("topics", "list", broker=cluster).code == 0
+        assert cluster.terminate() == 0
+        assert "--insecure" in refused_up(cluster.data, "--brokers", "2").usage_complaint
+
+
 def test_a_node_on_all_addresses_tells_its_name(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, "--host", "0.0.0.0") as broker:
+    with BrokerProcess(tmp_path, "--host", "0.0.0.0", "--insecure") as broker:
         assert broker.wait_ready() == (
             f"ready kafka=0.0.0.0:{broker.port} http=http://127.0.0.1:{broker.http_port}"
         ), "the admin endpoint asks for no token, and stays on this machine"
@@ -99,7 +119,7 @@ def test_a_node_on_all_addresses_tells_its_name(tmp_path: Path) -> None:
 def test_a_node_on_all_addresses_tells_what_its_file_says(tmp_path: Path) -> None:
     file = tmp_path / "node.toml"
     file.write_text('advertised = "broker-1.example.org:19092"\n')
-    with BrokerProcess(tmp_path, "--host", "0.0.0.0", "--config", str(file)) as broker:
+    with BrokerProcess(tmp_path, "--host", "0.0.0.0", "--insecure", "--config", str(file)) as broker:
         told = json.loads(get(f"{broker.http}/v1/cluster")[1])["brokers"][0]
         assert (told["host"], told["port"]) == ("broker-1.example.org", 19_092)
 

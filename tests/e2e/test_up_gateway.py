@@ -122,7 +122,7 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_other_machines_need_tokens(tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path, "--host", "0.0.0.0", with_gateway=True)
+    broker = BrokerProcess(tmp_path, "--host", "0.0.0.0", "--insecure", with_gateway=True)
     with broker:
         assert broker.wait_ready() == f"ready kafka=0.0.0.0:{broker.port} http={broker.http}"
         assert gateway_of(broker) is not None

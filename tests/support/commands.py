@@ -41,7 +41,15 @@ class Finished:
     @property
     def complaint(self) -> str:
         """The one line of a command that failed."""
-        assert self.code == 1, f"exit code {self.code}: {self.out}{self.err}"
+        return self.line_of(1)
+
+    @property
+    def usage_complaint(self) -> str:
+        """The one line of a command that cannot be meant like that."""
+        return self.line_of(2)
+
+    def line_of(self, code: int) -> str:
+        assert self.code == code, f"exit code {self.code}: {self.out}{self.err}"
         assert self.err.count("\n") == 1, f"not one line: {self.err}"
         assert self.err.startswith("penstock: ")
         return self.err.removeprefix("penstock: ").rstrip("\n")

@@ -85,7 +85,8 @@ def run(arguments: Sequence[str]) -> int:
         flush_output()
         return code
     except CommandFailed as failure:
-        return complain(str(failure))
+        complain(str(failure))
+        return failure.exit_code
     except OSError as error:
         return complain(describe_os_error(error))
     except UnicodeEncodeError as error:

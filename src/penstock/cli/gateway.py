@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.broker import node_status
+from penstock.cli.insecure import Insecure, is_loopback, require_insecure
 from penstock.cli.options import BOOTSTRAP, Bootstrap, parse_settings
 from penstock.cli.output import CommandFailed
 from penstock.cli.private import keep_private
@@ -34,6 +35,7 @@ def gateway(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Serve other machines without tokens: everybody may do all.")
     ] = False,
+    insecure: Insecure = False,
     http_name: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="With --no-auth, it answers to this name, too; repeatable."),
@@ -64,6 +66,7 @@ def gateway(
     """Run a gateway in the foreground until SIGINT or SIGTERM."""
     keep_private()
     limits = parse_limits(limit)
+    require_insecure(insecure, host)
     if http_token_file is None and not no_auth and not is_loopback(host):
         raise CommandFailed(
             f"{host} can be reached from other machines: give --http-token-file, or --no-auth if that is fine"
@@ -117,15 +120,6 @@ def parse_limits(pairs: list[str] | None) -> "GatewayLimits":
         if given[name] < 0:
             raise typer.BadParameter(f"{name}: it must not be negative")
     return GatewayLimits(**given)  # type: ignore[arg-type]  # each is of its field's own type
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    try:
-        found = {entry[4][0] for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except OSError:
-        raise CommandFailed(f"{host!r} is not a name or an address of this machine") from None
-    return all(str(address).startswith("127.") or address == "::1" for address in found)
 
 
 def tell_status(folder: Path, bootstrap: str, url: str) -> None:

@@ -302,6 +302,7 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "id": stored_as("node_id", whole_number(0, INT_MAX)),
     "roles": read_roles,
     "listeners": read_listeners,
+    "insecure": stored_as("insecure", lambda value: of_type(value, bool, "true or false")),
     "advertised": read_advertised,
     "controllers": read_controllers,
     "data": stored_as("data", read_data),

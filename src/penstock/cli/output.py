@@ -18,6 +18,14 @@ STDOUT = 1
 class CommandFailed(Exception):  # noqa: N818 - it is the outcome of a command, not an error in it
     """An expected failure; its message is the one line the user sees."""
 
+    exit_code = 1
+
+
+class WrongUsage(CommandFailed):
+    """The command cannot be meant like that."""
+
+    exit_code = 2
+
 
 def discard_output() -> None:
     """Nobody takes it any more. The interpreter must not find that out again when it flushes at its exit."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from penstock.cli import up_cluster
+from penstock.cli.insecure import Insecure, require_insecure
 from penstock.cli.node_file import HOST, STORAGES, read_node_file, read_storage
 from penstock.cli.output import CommandFailed
 from penstock.cli.private import keep_private, warn_of_password
@@ -78,6 +79,7 @@ def up(
     flights: Annotated[
         bool, typer.Option("--flights", help="Also run the Flights service; needs penstock[spark].")
     ] = False,
+    insecure: Insecure = False,
     adopt: Annotated[bool, typer.Option("--adopt", hidden=True)] = False,
 ) -> None:
     """Run Penstock in the foreground until SIGINT or SIGTERM."""
@@ -93,7 +95,11 @@ def up(
     settings.update({name: value for name, value in given.items() if value is not None})
     if no_http:
         settings["http_port"] = None
+    if insecure:
+        settings["insecure"] = True
     folder = settings.get("data", NodeConfig().data)
+    if not adopt:
+        check_addresses(settings, up_cluster.recorded_host(folder))
     keep_private(folder)
     if adopt:
         up_cluster.go_on(folder, print_ready)
@@ -126,11 +132,21 @@ def parse_storage(text: str) -> str:
     return read_storage(text)
 
 
+def check_addresses(settings: dict[str, Any], recorded: str | None = None) -> None:
+    """`recorded`: where the nodes of the folder listen, if they are not told anything else."""
+    host = settings.get("host", recorded)
+    require_insecure(settings.get("insecure", False), host, settings.get("http_host"))
+
+
 def broker(
     config: Annotated[Path, typer.Option(metavar="FILE", help="The node's file, see the guide.")],
+    insecure: Insecure = False,
 ) -> None:
     """Run one node of a cluster, as its file says."""
     settings = read_node_file(config)
+    if insecure:
+        settings["insecure"] = True
+    check_addresses(settings)
     keep_private(settings.get("data", NodeConfig().data))
     run(settings)
 
@@ -146,7 +162,8 @@ def run_one(settings: dict[str, Any], *, has_gateway: bool, token_file: Path | N
         tokens = ("--http-token-file", str(token_file)) if token_file is not None else ()
         # Without tokens it is for this machine only, wherever Kafka clients may come from.
         host = config.host if token_file is not None else LOOPBACK
-        beside = partial(gateway_beside, host=host, http_port=config.http_port, options=tokens)
+        options = (*tokens, "--insecure") if config.insecure else tokens
+        beside = partial(gateway_beside, host=host, http_port=config.http_port, options=options)
         settings = {**settings, "http_host": LOOPBACK, "http_port": 0}
     if flights:
         if config.http_port is None:

@@ -28,6 +28,17 @@ def is_meant(data: Path, brokers: int | None, controllers: int | None) -> bool:
     return (data / "cluster.json").exists()
 
 
+def recorded_host(data: Path) -> str | None:
+    """Where the nodes of a cluster in this folder listen; None if there is none, or none that can be read."""
+    if not (data / "cluster.json").exists():
+        return None
+    from penstock.supervisor.folder import ClusterFolder
+
+    with errors_as_lines():
+        layout = ClusterFolder(data).read_layout()
+    return None if layout is None else layout.nodes[0].host
+
+
 def run(
     config: Path | None,
     settings: dict[str, Any],

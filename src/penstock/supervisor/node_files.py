@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.hosts import is_loopback
+
 if TYPE_CHECKING:
     from penstock.supervisor.folder import ClusterFolder
     from penstock.supervisor.layout import ClusterLayout, NodeSpec
@@ -36,6 +38,7 @@ def node_table(
         "cluster_id": layout.cluster_id,
         "supervisor": str(folder.path),
         "http_port": 0,
+        **({} if is_loopback(node.host) else {"insecure": True}),
         **shared,
     }
 

@@ -11,6 +11,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.hosts import is_loopback
 from penstock.listening import format_address
 from penstock.supervisor.layout import LOOPBACK
 from penstock.supervisor.restarts import BackOff
@@ -70,6 +71,8 @@ def gateway_command(
     command += ["--admin-url", admin_url]
     command += ["--host", options.host, "--http-port", str(options.port)]
     command += ["--status-folder", str(folder.service(GATEWAY).data)]
+    if not is_loopback(options.host):
+        command.append("--insecure")  # the nodes were told that it is meant
     if options.token_file is not None:
         command += ["--http-token-file", options.token_file]
     return command

@@ -21,6 +21,7 @@ storage = "file"
 flush = "os"
 log_level = "warning"
 rack = "north"
+insecure = true
 http_host = "0.0.0.0"
 http_port = 8180
 http_names = ["node-1.example"]
@@ -65,6 +66,7 @@ def test_every_key_reaches_the_configuration(tmp_path: Path) -> None:
         data=Path("/var/lib/penstock"),
         storage="file",
         flush="os",
+        insecure=True,
         http_host="0.0.0.0",
         http_port=8180,
         http_names=("node-1.example",),
