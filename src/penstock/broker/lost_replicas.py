@@ -59,8 +59,8 @@ class LostReplicas:
 
     def may_cut(self, name: str, image: PartitionImage, reason: str) -> bool | None:
         """Whether the damaged end of a log may go: None if not yet, False if never, since nobody has more."""
-        if set(image.isr) == {self._node_id}:
-            return False
+        if set(image.isr) <= {self._node_id}:
+            return False  # also if nobody is in sync: whoever leads then is decided by what the replicas have
         if self._node_id not in image.isr:
             return True
         self._take_for_lost(name, reason)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from penstock.metadata.configs import is_internal
 from penstock.metadata.image import (
     METADATA_VERSION,
     METADATA_VERSION_LEVEL,
@@ -22,6 +21,7 @@ from penstock.metadata.image import (
     MetadataImage,
     ResourceType,
 )
+from penstock.metadata.internal_topics import is_coordinators
 from penstock.metadata.leadership import Liveness, Loss, MinInsync, replicas_of, settle_replicas_of
 from penstock.metadata.records import (
     FeatureLevelRecord,
@@ -101,7 +101,7 @@ def register_broker(
 
 def _maybe_loss(image: MetadataImage, registration: Registration, is_wiped: bool, topic: str) -> Loss | None:
     # Under flush=commit what was acknowledged was synced before, however the last process ended.
-    is_synced = is_internal(topic) or image.configs(ResourceType.TOPIC, topic).get("flush") == "commit"
+    is_synced = is_coordinators(topic) or image.configs(ResourceType.TOPIC, topic).get("flush") == "commit"
     is_whole = registration.is_clean or (is_synced and not registration.is_damaged)
     return None if is_whole and not is_wiped else Loss(registration.broker_id, is_wiped)
 
