@@ -50,7 +50,7 @@ class GatewayLimits:
     """Partitions for which that is remembered."""
     registration_idle_seconds_max: float = 30 * DAY_S
     """After which a producer, a consumer or a client that numbers its messages is forgotten; 0: never. The
-    topics that hold them are created with a retention of twice that."""
+    topics that hold them are created with a retention of twice that. All gateways of a cluster must agree."""
     topics_max: int = 20_000
     """Topics of the queue whose partitions are remembered."""
 

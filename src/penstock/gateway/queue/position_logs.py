@@ -67,8 +67,7 @@ class PositionLog:
 
     async def _checkpoint(self) -> None:
         try:
-            if self._registered is not None:
-                self._positions.keep(await self._registered())
+            await self._forget_unregistered()
             for record in self._positions.checkpoint_records(uuid.uuid4().hex):
                 await self._log.append(record)
             if self._positions.checkpoint is not None:
@@ -78,6 +77,14 @@ class PositionLog:
             log.warning("no checkpoint of %s-%d: %s", TOPIC, self._partition, error)
         finally:
             self._checkpointing = None
+
+    async def _forget_unregistered(self) -> None:
+        if self._registered is None:
+            return
+        # Those of this moment: somebody may register and claim while the registry is being read.
+        consumers = self._positions.consumers()
+        is_registered = await self._registered()
+        self._positions.forget(consumer for consumer in consumers if not is_registered(consumer))
 
     async def close(self) -> None:
         if self._checkpointing is not None:

@@ -15,7 +15,7 @@ not begin at 0 says nothing until a checkpoint in it is complete. Claims since t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
@@ -224,11 +224,13 @@ class Positions:
             self.checkpoint = before
         self.claims_since_checkpoint = 0
 
-    def keep(self, is_kept: Callable[[int], bool]) -> None:
-        """Give up the others: consumers for whom nobody will claim any more."""
-        self._consumers = {
-            consumer: state for consumer, state in self._consumers.items() if is_kept(consumer)
-        }
+    def consumers(self) -> list[int]:
+        return list(self._consumers)
+
+    def forget(self, consumers: Iterable[int]) -> None:
+        """Those for whom nobody will claim any more."""
+        for consumer in consumers:
+            self._consumers.pop(consumer, None)
 
     def checkpoint_records(self, name: str) -> list[bytes]:
         """The state as it is now. `name` is unique; the records may be appended among any others."""

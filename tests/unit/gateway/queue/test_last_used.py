@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -131,6 +132,26 @@ def test_positions_of_consumers_that_are_forgotten_go_with_the_next_checkpoint()
         await fresh.load()
         assert fresh.of(used).positions == {0: 40}
         assert fresh.of(unused).positions == {}
+
+    asyncio.run(run())
+
+
+def test_a_consumer_that_comes_while_the_registry_is_read_keeps_its_position() -> None:
+    async def run() -> None:
+        late = 7
+        kafka: Any = FakeKafka(FakeCluster(1))
+
+        async def registered() -> Callable[[int], bool]:
+            """As it was before the late one came."""
+            await positions.claim(Claim(late, None, None, "i", 0, None, 0))
+            return lambda identity: identity != late
+
+        positions = PositionLog(kafka, 0, 10, registered)
+        for offset in range(12):
+            await positions.claim(Claim(1, None, "i" if offset else None, "i", 0, offset or None, offset))
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        assert positions.of(late).positions == {0: 1}
 
     asyncio.run(run())
 
