@@ -315,8 +315,10 @@ class QuorumDriver:
         self._note_timer = None
         try:
             self._log.note_high_watermark(self.core.high_watermark)
-        except StorageError as error:
-            self._listener.failed(error)
+        except StorageError as error:  # a database may be away; that the log itself fails is told by others
+            log.warning("metadata: what is committed cannot be noted: %s", error)
+            if not self._is_ending:
+                self._note_soon()
 
     async def _append_fetched(self) -> None:
         if len(self._records):

@@ -10,8 +10,9 @@ from uuid import UUID
 import pytest
 
 from penstock.config import ClusterLimits, NodeConfig
+from penstock.controller import quorum_driver
 from penstock.controller.controller import Controller
-from penstock.controller.metadata_log import METADATA_LOG, METADATA_TOPIC_ID
+from penstock.controller.metadata_log import METADATA_LOG, METADATA_TOPIC_ID, MetadataLog
 from penstock.controller.producer_ids import ProducerIds
 from penstock.metadata.alterations import Alteration, Operation, ResourceAlteration
 from penstock.metadata.assignments import NewPartitions, NewTopic
@@ -31,6 +32,7 @@ from penstock.storage import (
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.batch import read_header
 from penstock.wire.records import Record, encode_batch
+from tests.unit.broker.in_process import eventually
 
 NOW_MS = 1_700_000_000_000
 TOPIC_A = ConfigResource(ResourceType.TOPIC, "a")
@@ -260,6 +262,30 @@ def test_a_disk_that_fails_changes_nothing(
 
     with_controller(storage, work)
     assert "No space left" in caplog.text
+
+
+def test_a_note_that_cannot_be_written_is_written_later(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that is away for a moment does not end the node."""
+    monkeypatch.setattr(quorum_driver, "NOTE_S", 0.001)
+    written: list[int] = []
+    failures = [1, 2, 3]
+
+    def note(_log: MetadataLog, offset: int) -> None:
+        if failures:
+            failures.pop()
+            raise StorageError("connection refused")
+        written.append(offset)
+
+    async def work(controller: Controller) -> None:
+        monkeypatch.setattr(MetadataLog, "note_high_watermark", note)
+        await controller.create_topics([NewTopic("a")])
+        await eventually(lambda: bool(written))
+        await controller.create_topics([NewTopic("b")])
+
+    assert set(with_controller(storage, work).image.topics) == {"a", "b"}
+    assert not failures
 
 
 def test_what_could_not_be_flushed_is_never_seen(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
