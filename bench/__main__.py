@@ -15,6 +15,7 @@ from rich.console import Console
 
 from bench.machine import facts
 from bench.measure import (
+    before,
     connections,
     consume,
     failover,
@@ -59,6 +60,7 @@ MEASUREMENTS: Final[dict[str, Callable[[Session], list[Row]]]] = {
     "service": flights_service.measure,
     "scan": scan.measure,
     "traffic": traffic.measure,
+    "before": before.measure,
 }
 
 

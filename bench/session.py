@@ -33,6 +33,9 @@ _MEGABYTE: Final = bytes(1024 * 1024)
 
 STARTERS: Final[dict[str, Callable[[Path], Peer | Cluster]]] = {
     "penstock-os": lambda directory: penstock.start(directory, flush="os"),
+    "penstock-before": lambda directory: penstock.start(
+        directory, flush="os", source=penstock.source_before(directory)
+    ),
     "penstock-commit": lambda directory: penstock.start(directory, flush="commit"),
     "penstock-postgres": lambda directory: penstock_postgres.start(directory, flush="commit"),
     "http-files": http_queues.start_on_files,

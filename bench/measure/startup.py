@@ -14,6 +14,8 @@ from bench.process import UnavailableError, resident_bytes
 from bench.table import Row, compared, unavailable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bench.session import Session
 
 FIRST_SECONDS_MAX = 60
@@ -37,11 +39,14 @@ def first_acknowledged(bootstrap: str) -> None:
         raise UnavailableError(f"no first message: {failures}")
 
 
-def started(session: Session, name: str) -> Started:
+def started(session: Session, name: str, source: Path | None = None) -> Started:
     """Formatting Kafka's folder happens once in its life and is not counted."""
     directory = session.directory(f"start-{name}")
     began = time.perf_counter()
-    peer = kafka.launch(directory) if name == "kafka" else penstock.launch(directory, flush="commit")
+    if name == "kafka":
+        peer = kafka.launch(directory)
+    else:
+        peer = penstock.launch(directory, flush="commit", source=source)
     try:
         first_acknowledged(peer.bootstrap)
         seconds = time.perf_counter() - began
