@@ -208,6 +208,7 @@ def write_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         "epoch": snapshot.end.last_epoch,
         "end_offset": snapshot.end.end_offset,
         "voters": [[node_id, str(storage_id or "")] for node_id, storage_id in snapshot.voters.seats.items()],
+        "given_up": sorted(snapshot.voters.given_up),
         "records": [encode(record).decode() for record in snapshot.records],
     }
 
@@ -216,7 +217,10 @@ def read_snapshot(found: Any) -> Snapshot:
     try:
         return Snapshot(
             LogEnd(found["epoch"], found["end_offset"]),
-            VoterSet({node_id: UUID(text) if text else None for node_id, text in found["voters"]}),
+            VoterSet(
+                {node_id: UUID(text) if text else None for node_id, text in found["voters"]},
+                frozenset(found.get("given_up", ())),  # not in what version 0.1 wrote
+            ),
             [decode(text.encode()) for text in found["records"]],
         )
     except (MetadataRecordError, KeyError, TypeError, ValueError) as error:
@@ -235,11 +239,11 @@ def maybe_entry(record: MetadataRecord) -> ControlEntry | None:
     match record:
         case LeaderChangeRecord(leader_id):
             return LeaderChange(leader_id)
-        case VotersRecord(node_ids, storage_ids):
+        case VotersRecord(node_ids, storage_ids, given_up):
             seats = {
                 node: UUID(text) if text else None for node, text in zip(node_ids, storage_ids, strict=True)
             }
-            return VotersChange(VoterSet(seats))
+            return VotersChange(VoterSet(seats, frozenset(given_up or ())))
         case BootstrappedRecord():
             return Bootstrapped()
         case _:
@@ -252,6 +256,7 @@ def record_of(entry: ControlEntry) -> MetadataRecord:
             return LeaderChangeRecord(leader_id)
         case VotersChange(voters):
             seats = voters.seats
-            return VotersRecord(tuple(seats), tuple(str(storage or "") for storage in seats.values()))
+            storage_ids = tuple(str(storage or "") for storage in seats.values())
+            return VotersRecord(tuple(seats), storage_ids, tuple(sorted(voters.given_up)) or None)
         case Bootstrapped():
             return BootstrappedRecord()

@@ -127,7 +127,8 @@ class QuorumDriver:
             self.core.appended(offset, entry)
         voters, configured = set(self.core.voters.seats), set(self._configured.seats)
         # Some may be missing: they came with new disks, and are about to be admitted again.
-        if not voters <= configured:
+        missing = configured - voters - self.core.voters.given_up
+        if not voters <= configured or len(missing) > 1:
             raise StorageError(
                 f"this node's data belong to a cluster with the controllers {sorted(self.core.voters.seats)};"
                 f" its file names {sorted(self._configured.seats)}"

@@ -68,10 +68,12 @@ def make_only_voter(storage: Storage, node_id: int, now_ms: int) -> None:
     """All entries of its log count from then on, also those that no majority ever had."""
     log = MetadataLog(storage, now_ms=now_ms)
     try:
-        epoch = _read(log).epoch + 1
+        before = _read(log)
+        epoch, given_up = before.epoch + 1, tuple(seat for seat in before.voters.seats if seat != node_id)
         # Before the entry: whoever dies between the two has only missed an election.
         log.store_state(ElectionState(epoch))
-        log.append([VotersRecord((node_id,), (str(storage.storage_id),))], epoch=epoch, now_ms=now_ms)
+        alone = VotersRecord((node_id,), (str(storage.storage_id),), given_up)
+        log.append([alone], epoch=epoch, now_ms=now_ms)
         asyncio.run(log.flush())
     finally:
         log.close()

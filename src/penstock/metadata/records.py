@@ -190,6 +190,7 @@ class VotersRecord:
 
     node_ids: Ids
     storage_ids: Texts
+    given_up: Ids | None = None
 
 
 @dataclass(frozen=True, slots=True)

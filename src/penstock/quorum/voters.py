@@ -24,6 +24,8 @@ class Voter(NamedTuple):
 class VoterSet:
     seats: Mapping[int, UUID | None]
     """None: the seat is there, and nobody has sat down yet."""
+    given_up: frozenset[int] = frozenset()
+    """Seats that an operator took away, as who had them lost its disk. They are let in again."""
 
     @classmethod
     def of_ids(cls, node_ids: Iterable[int]) -> VoterSet:
@@ -44,7 +46,9 @@ class VoterSet:
 
     def seated(self, voter: Voter) -> VoterSet:
         """With this voter in the seat of its id, whoever had it before."""
-        return VoterSet(dict(sorted({**self.seats, voter.node_id: voter.storage_id}.items())))
+        seats = dict(sorted({**self.seats, voter.node_id: voter.storage_id}.items()))
+        return VoterSet(seats, self.given_up - {voter.node_id})
 
     def without(self, node_id: int) -> VoterSet:
-        return VoterSet({seat: storage for seat, storage in self.seats.items() if seat != node_id})
+        seats = {seat: storage for seat, storage in self.seats.items() if seat != node_id}
+        return VoterSet(seats, self.given_up)

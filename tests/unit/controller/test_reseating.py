@@ -36,6 +36,7 @@ def test_it_is_the_only_voter_in_a_later_epoch_and_keeps_all_that_it_has() -> No
     make_only_voter(storage, 3, 0)
     after = look_at(storage, 0)
     assert (after.voters.seats, after.epoch, after.end_offset) == ({3: ME}, 6, 4)
+    assert after.voters.given_up == {1, 2}
     assert after.image == before.image
     state = MetadataLog(storage, now_ms=0).load_state()
     assert (state.epoch, state.voted_for, state.leader_id) == (6, None, None)
