@@ -308,8 +308,11 @@ class QuorumDriver:
         )  # fmt: skip
 
     def _note_soon(self) -> None:
-        """Not at every commit: the note is what the next process knows before a leader tells it."""
-        if self._note_timer is None:
+        """Not at every commit: the note is what the next process knows before a leader tells it.
+
+        A node that is alone is its own leader, and needs none.
+        """
+        if self._note_timer is None and len(self._configured.seats) > 1:
             self._note_timer = self._loop.call_later(NOTE_S, self._note)
 
     def _note(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 0.5
+RETRY_S: Final = 0.1
 
 
 class Owner:
