@@ -41,6 +41,9 @@ NOTES: Final = """\
   retries and reconnects within 20 ms on both sides, so that its patience is not what is measured. All
   settings of the brokers are defaults (except flush=os), a leader that is the active controller too is a
   case of its own, and each round ends with the broker back in sync and every acknowledged message there.
+- A paused leader, all nodes killed: `penstock up --brokers 3` as it is, and an idempotent librdkafka producer
+  with no setting but its bootstrap servers, 100 messages of 100 B a second. The pause counts from the signal,
+  which nobody takes back; the kill from when the supervisor has started the last of the processes again.
 - Flights service: from the first chunk to the last row of all four results, through the gateway, by one
   client and by eight at once, after two rounds that do not count. DuckDB reads the same file from disk.
 - p99 is reported, not judged: on a shared machine it is noise, and so are ratios below about 1.4 between two

@@ -1,7 +1,8 @@
 """The leader of a partition is killed with -9: how long until the next write is acknowledged?
 
 A broker that was also the active controller takes more with it, so the two cases are told apart. After each
-round the broker is started again and must be back in sync before anything else happens.
+round the broker is started again and must be back in sync before anything else happens. What a producer with
+librdkafka's own settings sees of other faults is in back.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench import targets
 from bench.cluster import BROKERS
+from bench.measure import back
 from bench.measure.replicated import AGAINST, NAMES
 from bench.process import run_load
 from bench.table import Row, compared, unavailable
@@ -50,6 +52,10 @@ def check_kept(cluster: Cluster, topic: str, acknowledged: int) -> None:
 
 
 def measure(session: Session) -> list[Row]:
+    return [*measure_killed(session), *back.measure(session)]
+
+
+def measure_killed(session: Session) -> list[Row]:
     up = session.use(*NAMES)
     target = targets.FAILOVER_VS_KAFKA
     if len(up) < len(NAMES):

@@ -63,6 +63,8 @@ class ClusterLimits:
     controller_election_ms_min: int = 1_000
     controller_election_ms_max: int = 2_000
     """A controller that has not heard from the active one for a time between the two asks for votes."""
+    flush_ms_max: int = 30_000
+    """A replica whose disk has not answered for this long is out of service; its broker goes on."""
     controller_request_ms_max: int = 5_000
     """How long a broker tries to reach the controller for a client's request."""
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import socket
+from typing import Final
+
+BACKLOG: Final = 1024
+"""Connections that may wait to be taken."""
 
 
 def format_address(host: str, port: int) -> str:

@@ -33,6 +33,8 @@ def wait_for_health(cluster: SupervisedCluster) -> None:
 
     def is_well() -> bool:
         told = cluster.status()
+        if "orders" not in [topic["name"] for topic in told["topics"]]:
+            return False  # the supervisor hears of it a moment later
         partitions = [partition for topic in told["topics"] for partition in topic["partitions"]]
         return all(broker["state"] == "running" for broker in told["brokers"]) and all(
             len(partition["isr"]) == len(partition["replicas"]) for partition in partitions

@@ -20,7 +20,7 @@ from penstock.gateway.kafka.errors import (
 )
 from penstock.gateway.kafka.reader import LogReader
 from penstock.gateway.kafka.reader_limits import ReaderLimits
-from penstock.gateway.kafka.records import Offsets, ReadRecord
+from penstock.kafka.records import Offsets, ReadRecord
 from tests.support.broker import BrokerProcess
 from tests.support.cluster import RACKS
 from tests.support.ports import free_port

@@ -15,6 +15,7 @@ from tests.support.cluster import Cluster, NodeProcess
 from tests.support.exact_producer import ExactProducer, create_topic_in_sync
 from tests.support.ports import free_port
 from tests.support.raw import RawClient, make_batch
+from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +73,23 @@ def test_two_nodes_with_one_id(cluster: Cluster, intruder: NodeProcess) -> None:
     intruder.configure(cluster.voters)
     intruder.spawn()
     assert "another broker runs under the same id" in complaint(intruder)
+
+
+@pytest.mark.parametrize(
+    ("is_active", "words"),
+    [(True, "refuses (another disk"), (False, "Does another process run under the same id?")],
+)
+def test_two_controllers_with_one_id(
+    cluster: Cluster, intruder: NodeProcess, is_active: bool, words: str
+) -> None:
+    """Each has its own disk. The one that came later does not get the vote of the other."""
+    active = cluster.active_controller()
+    twin = next(each for each in cluster.controllers.values() if (each is active) is is_active)
+    intruder.id, intruder.roles = twin.id, ("controller",)
+    intruder.configure(cluster.voters)
+    intruder.spawn()
+    wait_until(lambda: words in intruder.log, "it says why it waits", timeout_s=30)
+    assert cluster.active_controller() is active
 
 
 def test_a_node_that_cannot_serve_does_not_join(cluster: Cluster, intruder: NodeProcess) -> None:

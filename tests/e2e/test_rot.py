@@ -1,4 +1,7 @@
-"""Bits that flip on a disk: never served, nothing else is disturbed, and other replicas mend them."""
+"""Bits that flip on a disk: never served, nothing else is disturbed, and other replicas mend them.
+
+So they do with a replica that has other batches than its leader.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import NewTopic
 
 from penstock.storage.blobs import seal, unseal
+from penstock.wire.batch import patched_prefix, read_header
 from tests.support.cluster import Cluster
 from tests.support.commands import penstock
 from tests.support.raw import RawClient, all_records, make_batch, read_all, split_batches
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.broker import BrokerProcess
+    from tests.support.cluster import NodeProcess
 
 VALUES = [b"%04d" % number * 25 for number in range(30)]
 SIZE = len(make_batch([VALUES[0]]))
@@ -31,6 +36,20 @@ def fill(broker: BrokerProcess) -> None:
             client.create_topic(topic, configs=SEGMENTS)
             for value in VALUES:
                 assert client.produce(topic, make_batch([value])).error_code.name == "none"
+
+
+def fill_replicas(cluster: Cluster) -> tuple[NodeProcess, NodeProcess]:
+    """The leader of `rotten` and a follower, which have the same."""
+    client = admin(cluster.bootstrap)
+    client.create_topics([NewTopic("rotten", 1, 3, config=SEGMENTS)])["rotten"].result(30)
+    cluster.wait_healed(["rotten"])
+    leader = cluster.leader_of("rotten")
+    follower = next(node for node in cluster.brokers.values() if node is not leader)
+    with RawClient(leader.bootstrap) as raw:
+        for value in VALUES:
+            assert raw.produce("rotten", make_batch([value])).error_code.name == "none"
+    wait_until(lambda: leader.log_bytes("rotten") == follower.log_bytes("rotten"), "equal replicas")
+    return leader, follower
 
 
 def segments(broker: BrokerProcess, topic: str) -> list[Path]:
@@ -115,6 +134,7 @@ def test_scrubbing_finds_what_nobody_reads(broker: BrokerProcess) -> None:
         said = penstock("cluster", "scrub", topic, "--json", broker=broker)
         assert said.code == is_damaged
         damage = {"broker": 1, "topic": topic, "partition": 0, "offset": 3, "bytes": SIZE, "file": str(old)}
+        damage["problem"] = "damaged"
         assert json.loads(said.out)["damage"] == ([damage] if is_damaged else [])
     said = penstock("cluster", "scrub", broker=broker)
     assert (said.code, str(old) in said.out) == (1, True), said
@@ -129,16 +149,8 @@ def test_what_rotted_in_a_leader_and_in_a_follower_is_mended(tmp_path: Path) -> 
     """At different offsets; nobody leaves the in-sync set, and no leader changes."""
     settings = ["repair_check_ms = 100"]
     with Cluster(tmp_path, brokers=3, settings=settings) as cluster:
-        client = admin(cluster.bootstrap)
-        client.create_topics([NewTopic("rotten", 1, 3, config=SEGMENTS)])["rotten"].result(30)
-        cluster.wait_healed(["rotten"])
-        leader = cluster.leader_of("rotten")
-        follower = next(node for node in cluster.brokers.values() if node is not leader)
-        with RawClient(leader.bootstrap) as raw:
-            for value in VALUES:
-                assert raw.produce("rotten", make_batch([value])).error_code.name == "none"
+        leader, follower = fill_replicas(cluster)
         nodes = (leader, follower)
-        wait_until(lambda: len({node.log_bytes("rotten") for node in nodes}) == 1, "equal replicas")
         whole, last_event = leader.log_bytes("rotten"), cluster.last_event()
         for node, offset in ((leader, 3), (follower, 5)):
             flip(min((node.data / "rotten-0").glob("*.log")), offset * SIZE + 100)
@@ -158,15 +170,7 @@ def test_what_rotted_in_a_leader_and_in_a_follower_is_mended(tmp_path: Path) -> 
 def test_a_follower_that_cannot_be_mended_is_filled_anew_at_its_next_start(tmp_path: Path) -> None:
     """What it had is kept aside. That it differs from the others was noted before, as after a compaction."""
     with Cluster(tmp_path, brokers=3) as cluster:
-        client = admin(cluster.bootstrap)
-        client.create_topics([NewTopic("rotten", 1, 3, config=SEGMENTS)])["rotten"].result(30)
-        cluster.wait_healed(["rotten"])
-        leader = cluster.leader_of("rotten")
-        follower = next(node for node in cluster.brokers.values() if node is not leader)
-        with RawClient(leader.bootstrap) as raw:
-            for value in VALUES:
-                assert raw.produce("rotten", make_batch([value])).error_code.name == "none"
-        wait_until(lambda: leader.log_bytes("rotten") == follower.log_bytes("rotten"), "equal replicas")
+        leader, follower = fill_replicas(cluster)
         whole = leader.log_bytes("rotten")
         follower.kill()
         flip(min((follower.data / "rotten-0").glob("*.log")), 3 * SIZE + 100)
@@ -181,3 +185,31 @@ def test_a_follower_that_cannot_be_mended_is_filled_anew_at_its_next_start(tmp_p
         assert b"".join(path.read_bytes() for path in sorted(aside.glob("*.log"))) == rotten
         assert f"rotten-0 is filled anew by its leader, and was moved to {aside}" in follower.log
         assert unseal((follower.data / "damaged-logs").read_bytes()) == {}
+
+
+def test_a_follower_that_diverged_is_found_and_filled_anew(tmp_path: Path) -> None:
+    """Another batch lies in its place, with a good CRC: only the leader can tell."""
+    with Cluster(tmp_path, brokers=3) as cluster:
+        leader, follower = fill_replicas(cluster)
+        whole = leader.log_bytes("rotten")
+        said = penstock("cluster", "scrub", "--bootstrap", cluster.bootstrap)
+        assert "nothing is damaged" in said.lines[-1], said
+
+        path = min((follower.data / "rotten-0").glob("*.log"))
+        data = bytearray(path.read_bytes())
+        epoch = read_header(data[3 * SIZE :]).partition_leader_epoch
+        other = make_batch([VALUES[4]])
+        data[3 * SIZE : 4 * SIZE] = patched_prefix(read_header(other), 3, epoch) + other[16:]
+        path.write_bytes(data)
+        diverged = follower.log_bytes("rotten")
+        said = penstock("cluster", "scrub", "rotten", "--json", "--bootstrap", cluster.bootstrap)
+        (found,) = json.loads(said.out)["damage"]
+        assert (said.code, found["broker"], found["file"]) == (1, follower.id, str(path))
+        assert found["problem"] == f"differs from broker {leader.id}"
+        assert follower.metric("penstock_scrub_disagreements_total") == 1
+
+        wait_until(lambda: follower.log_bytes("rotten") == whole, "the replica is filled up")
+        cluster.wait_healed(["rotten"])
+        (aside,) = follower.data.glob(".damaged-rotten-0-*")
+        assert b"".join(each.read_bytes() for each in sorted(aside.glob("*.log"))) == diverged
+        assert cluster.leader_of("rotten") is leader

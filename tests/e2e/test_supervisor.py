@@ -224,6 +224,24 @@ def test_the_active_controller_is_killed(
     assert read(with_controllers, topic, 1) == ["a"]
 
 
+def test_a_leader_that_hangs_is_ended_and_returns(cluster: SupervisedCluster, topic: str) -> None:
+    """Nobody asked for this pause, and clients with a request at that leader would wait for a minute."""
+    create(cluster, topic)
+    write(cluster, topic, "a")
+    wait_in_sync(cluster, topic, {1, 2, 3})
+    leader = partition(cluster, topic)["leader"]
+    hanging = cluster.node_pid(leader)
+    assert hanging is not None
+    os.kill(hanging, signal.SIGSTOP)
+    cluster.wait_for_new_pid(leader, hanging)
+    write(cluster, topic, "b")
+    wait_in_sync(cluster, topic, {1, 2, 3})
+    assert read(cluster, topic, 2) == ["a", "b"]
+    told = cluster.events("node_hung")[-1]
+    assert told["nodes"] == [leader]
+    assert told["cause"].startswith("its process was stopped for ")
+
+
 def test_a_paused_broker_is_fenced_and_returns(cluster: SupervisedCluster, topic: str) -> None:
     create(cluster, topic)
     write(cluster, topic, "a")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.node_status import process_state
+from penstock.signalling import send_signal
 from penstock.supervisor.revive import ensure_running
 from tests.support.commands import penstock
 from tests.support.fake_penstock_up import SUCCESSOR
@@ -179,10 +180,18 @@ def test_a_node_that_cannot_live_does_not_disturb_the_others(tmp_path: Path) -> 
 def test_a_paused_node_is_shown_and_stopped(tmp_path: Path) -> None:
     with fake_cluster(tmp_path, brokers=2) as cluster:
         paused = cluster.node_pid(2) or 0
-        os.kill(paused, signal.SIGSTOP)
+        send_signal(paused, signal.SIGSTOP, b"fake_penstock_node")  # on purpose: it is not ended
         wait_until(lambda: cluster.status()["brokers"][1]["state"] == "paused", "the paused node")
         assert cluster.terminate() == 0
         assert process_state(paused) is None
+
+
+def test_a_node_that_hangs_is_ended_and_started_again(tmp_path: Path) -> None:
+    with fake_cluster(tmp_path, brokers=2) as cluster:
+        hanging = cluster.node_pid(2)
+        os.kill(hanging or 0, signal.SIGSTOP)
+        cluster.wait_for_new_pid(2, hanging)
+        assert cluster.terminate() == 0
 
 
 # The end of the supervisor is not the end of the nodes

@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.pipelines.flights.service.source import FlightsStreamReader
+from penstock.pipelines.traffic.source import PositionsStreamReader
 from penstock.spark.consumer import read_ranges
+from penstock.spark.datasource import RangePartition
 from penstock.spark.errors import DataLossError, SourceError
 from penstock.spark.offsets import OffsetRange, Partition
 from penstock.spark.options import ReadOptions, read_options
+from penstock.traffic import DEFAULT_GRID
 from tests.support import topics
+from tests.support.raw import POISON, RawClient, make_batch, poison_batch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.broker import BrokerProcess
 
 NOTHING_COMES_MS = 2_500
@@ -52,6 +59,39 @@ def test_a_range_longer_than_the_log(bootstrap: str, topic: str) -> None:
     assert values(bootstrap, topic, 5, 12, NOTHING_COMES_MS, failOnDataLoss="false") == numbered(5, 10)
     with pytest.raises(DataLossError, match="offset 11 was asked for and the log ends at 10"):
         values(bootstrap, topic, 11, 12)
+
+
+@pytest.mark.parametrize("after", [[b"after"], []], ids=["inside", "at the end"])
+def test_poison_is_passed_over_and_named(
+    bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture, after: list[bytes]
+) -> None:
+    """A partition for each kind; where nothing comes after it, the ranges end with the poison."""
+    partitions = [Partition(topic, index) for index in range(len(POISON))]
+    with RawClient(bootstrap) as raw:
+        raw.create_topic(topic, partitions=len(POISON))
+        for index, batch in enumerate(POISON.values()):
+            for each in (make_batch([b"before"]), batch, *(make_batch([value]) for value in after)):
+                raw.produce(topic, each, partition=index)
+        asked = [OffsetRange(each, 0, raw.end_offset(topic, partition=each.partition)) for each in partitions]
+    found: dict[int, list[bytes]] = {}
+    for batch in read_ranges(asked, options(bootstrap, topic)):
+        found.setdefault(batch["partition"][0].as_py(), []).extend(batch["value"].to_pylist())
+    for each, kind in zip(partitions, POISON, strict=True):
+        readable = [b"x"] if kind == "a good record and a bad one" else []
+        assert found[each.partition] == [b"before", *readable, *after], kind
+        assert f"passed over the batch at offset 1 of {each}:" in caplog.text
+
+
+def test_the_sources_of_the_applications_pass_over_poison(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    """The Flights service and the heat map."""
+    with RawClient(bootstrap) as raw:
+        raw.create_topic(topic)
+        for batch in (make_batch([b"before"]), poison_batch(), make_batch([b"after"])):
+            raw.produce(topic, batch)
+    asked = RangePartition((OffsetRange(Partition(topic, 0), 0, 3),))
+    wanted = options(bootstrap, topic).for_stream()
+    for source in (FlightsStreamReader(wanted, str(tmp_path)), PositionsStreamReader(wanted, DEFAULT_GRID)):
+        assert sum(batch.num_rows for batch in source.read(asked)) == 2
 
 
 def test_a_topic_that_is_gone(bootstrap: str, topic: str) -> None:

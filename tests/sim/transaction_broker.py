@@ -134,7 +134,7 @@ class Broker:
             self.now_ms,
             self.monotonic_ms,
             settings.lag_ms_max,
-            self._leader_failed,
+            self._log_failed,
         )
 
     def now_ms(self) -> int:
@@ -143,8 +143,8 @@ class Broker:
     def monotonic_ms(self) -> int:
         return self.world.now_ms
 
-    def _leader_failed(self, reason: str) -> None:
-        raise AssertionError(reason)
+    def _log_failed(self) -> None:
+        raise AssertionError("no disk fails in this world")
 
     # Life
 
@@ -269,14 +269,14 @@ class Broker:
         match follower.answered(answer):
             case AppendRecords():
                 partition.log.append_fetched(data, now_ms=self.now_ms())
-                await partition.flush_fetched()
+                await partition.settle()
             case TruncateTo(offset):
                 self.world.note(
                     f"{self.broker_id}: {partition.topic}-{partition.index} truncates "
                     f"from {partition.log.log_end_offset} to {offset}"
                 )
                 partition.log.truncate_to(offset)
-                await partition.flush_fetched()
+                await partition.settle()
             case StartAt(offset):
                 partition.log.restart_at(offset)
             case Retry() | Stop():

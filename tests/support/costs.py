@@ -9,9 +9,11 @@ Everything is written to `build/test-costs.json`, and the slowest files are prin
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
-import sys
+import re
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -20,13 +22,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.processes import Family, command_of, name_of
+from tests.support.wait import waited_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
 ROOT = Path(__file__).parents[2]
 TESTS = str(ROOT / "tests") + os.sep
+FRAME = re.compile(rf'  File "{re.escape(TESTS)}([^"]+)", line (\d+) in (.+)')
+"""As faulthandler writes it."""
 REPORT = ROOT / "build" / "test-costs.json"
 LOOK_SECONDS = 0.5
 SLOWEST = 10
@@ -81,17 +85,24 @@ def kind_of(command: list[str]) -> str:
     return program if not program.startswith("python") else f"python {' '.join(words[1:3])[:40]}"
 
 
-def place_of(frame: FrameType | None) -> str:
-    """Where a test stands: the condition of `wait_until`, or the innermost function of `tests/`."""
-    innermost = ""
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "wait_until" and "what" in frame.f_locals:
-            return str(frame.f_locals["what"])
-        if not innermost and code.co_filename.startswith(TESTS):
-            innermost = f"{os.path.basename(code.co_filename)}:{frame.f_lineno} {code.co_name}"
-        frame = frame.f_back
-    return innermost or "pytest itself"
+def place_of(thread: int) -> str:
+    """Where a thread stands: the condition of `wait_until`, or the innermost function of `tests/`.
+
+    The frames of another thread must not be walked in Python: they end, and their memory is used again, while
+    one looks at them. faulthandler looks without letting that thread go on.
+    """
+    for waiting, what in reversed(waited_for):
+        if waiting == thread:
+            return what
+    with tempfile.TemporaryFile() as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        told = file.read().decode(errors="replace")
+    _, _, ours = told.partition(f"hread {thread:#018x} ")
+    for line in ours.partition("\n\n")[0].splitlines():
+        if found := FRAME.match(line):
+            return f"{os.path.basename(found[1])}:{found[2]} {found[3]}"
+    return "pytest itself"
 
 
 class Recorder:
@@ -137,7 +148,7 @@ class Recorder:
             cost.cpu_s[TEST] += own_s - self._own_s
             self._own_s = own_s
             if self._main is not None and threading.get_ident() != self._main:
-                cost.waited_s[place_of(sys._current_frames().get(self._main))] += passed_s
+                cost.waited_s[place_of(self._main)] += passed_s
             alive = self._family.ticks()
             for pid, ticks in alive.items():
                 cost.cpu_s[self._kind(pid)] += (ticks - self._ticks.get(pid, 0)) / TICKS_PER_SECOND

@@ -22,7 +22,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from penstock.wire import compression
-from penstock.wire.batch import CRC_START, HEADER_SIZE, read_header
+from penstock.wire.batch import CRC_START, HEADER_SIZE, LENGTH_PREFIX_SIZE, read_header
 from penstock.wire.records import Record, decode_records, encode_batch
 from penstock.wire.shapes import lower, names_in
 from tests.support.wait import wait_until
@@ -287,12 +287,42 @@ def make_batch(
     return encode_batch(records, codec=codec, **options)
 
 
-def poison_batch() -> bytes:
+def resealed(batch: bytes, body: bytes) -> bytes:
+    """The batch with another body and the checksum of that."""
+    changed = bytearray(batch[:HEADER_SIZE] + body)
+    struct.pack_into(">i", changed, 8, len(changed) - LENGTH_PREFIX_SIZE)
+    struct.pack_into(">I", changed, 17, crc32c(memoryview(changed)[CRC_START:]))
+    return bytes(changed)
+
+
+def poison_batch(body: bytes = b"\xff" * 37, *, codec: int = compression.NONE) -> bytes:
     """A batch with the right checksum, whose records are none."""
-    batch = bytearray(make_batch([b"x" * 30]))
-    batch[HEADER_SIZE:] = b"\xff" * (len(batch) - HEADER_SIZE)
-    struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[CRC_START:]))
-    return bytes(batch)
+    return resealed(make_batch([b"x"], codec=codec), body)
+
+
+POISON = {
+    "no varint": poison_batch(),
+    "a varint without an end": poison_batch(b"\x80\x80"),
+    "zeros": poison_batch(bytes(30)),
+    "text": poison_batch(b"not records at all, but some text"),
+    "a record longer than its batch": poison_batch(b"\x7e\0\0\0\x01\x02x\0"),
+    "a record of negative length": poison_batch(b"\x09\0\0\0\x01\x02x\0"),
+    "a value longer than its record": poison_batch(b"\x0e\0\0\0\x01\x7ex\0"),
+    "a key of negative length": poison_batch(b"\x0e\0\0\0\x11\x02x\0"),
+    "a good record and a bad one": resealed(
+        make_batch([b"x", b"y"]), make_batch([b"x"])[HEADER_SIZE:] + b"\xff" * 20
+    ),
+    **{
+        f"{what}, {name}": poison_batch(body, codec=codec)
+        for name, codec in compression.NAMES.items()
+        if codec != compression.NONE
+        for what, body in {
+            "not compressed": b"no compressed data",
+            "compressed garbage": compression.compress(codec, b"\xff" * 37),
+        }.items()
+    },
+}
+"""Kinds at which librdkafka stops, some with an error and some without."""
 
 
 def split_batches(data: bytes | memoryview | None) -> list[tuple[BatchHeader, memoryview]]:

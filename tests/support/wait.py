@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +18,8 @@ POLL_SHARE = 0.05
 """Of the time that was waited so far: who looks all the time takes from what it waits for."""
 PATIENCE = 3 if "PYTEST_XDIST_WORKER" in os.environ else 1
 """Tests that run side by side have half a machine, and a deadline is not a benchmark."""
+waited_for: list[tuple[int, str]] = []
+"""(thread, what) of every wait under way: see costs.py."""
 
 
 def wait_until(
@@ -32,7 +35,21 @@ def wait_until(
     With `at_once` the moment matters, however long it takes to come. `event` returns when the answer may have
     changed, at the latest after so many seconds: then nothing is polled.
     """
-    timeout_s *= PATIENCE
+    waited_for.append((threading.get_ident(), what))
+    try:
+        return _wait_until(condition, what, timeout_s * PATIENCE, at_once=at_once, event=event)
+    finally:
+        waited_for.remove((threading.get_ident(), what))
+
+
+def _wait_until(
+    condition: Callable[[], T],
+    what: str,
+    timeout_s: float,
+    *,
+    at_once: bool,
+    event: Callable[[float], object] | None,
+) -> T:
     began = time.monotonic()
     deadline = began + timeout_s
     while True:

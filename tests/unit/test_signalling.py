@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.signalling import WrongProcessError, send_signal
+from penstock.signalling import WrongProcessError, is_paused_on_purpose, send_signal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, -12_345])
@@ -48,3 +52,21 @@ def test_one_that_has_ended() -> None:
     process.wait()
     with pytest.raises(ProcessLookupError):
         send_signal(process.pid, signal.SIGTERM, b"")
+
+
+def test_a_pause_on_purpose_is_told_from_a_process_that_hangs(tmp_path: Path) -> None:
+    settings = tmp_path / "node.toml"
+    code = "import time; print(flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", code, "a-mark", str(settings)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline()
+            assert not is_paused_on_purpose(settings, process.pid)
+            send_signal(process.pid, signal.SIGSTOP, b"a-mark")
+            assert is_paused_on_purpose(settings, process.pid)
+            assert not is_paused_on_purpose(settings, process.pid + 1), "of an earlier process"
+            send_signal(process.pid, signal.SIGCONT, b"a-mark")
+            assert not is_paused_on_purpose(settings, process.pid)
+        finally:
+            process.kill()

@@ -105,4 +105,6 @@ const ACTIONS: Record<string, (nodes: number[]) => string> = {
   leader_lost: () => "nobody leads",
   isr_shrunk: () => "the in-sync set shrank",
   isr_expanded: () => "the in-sync set grew",
+  replica_offline: (nodes) => `out of service on broker ${nodes[0] ?? "?"}`,
+  replica_online: (nodes) => `in service again on broker ${nodes[0] ?? "?"}`,
 };

@@ -8,13 +8,16 @@ was decommissioned.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker import node_status
+from penstock.broker.agreement import Agreement
 from penstock.broker.controller_channel import ControllerChannel
 from penstock.broker.damaged_logs import DamagedLogs
+from penstock.broker.fencings import Fencings
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.handlers import load_handlers
 from penstock.broker.housekeeper import Housekeeper
@@ -28,6 +31,7 @@ from penstock.broker.partitions import Partitions
 from penstock.broker.replica_fetcher import ReplicaFetchers
 from penstock.broker.scrubber import Scrubber
 from penstock.broker.server import Server
+from penstock.broker.start_phases import StartPhases
 from penstock.broker.supervisor_watch import watch_supervisor
 from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.broker.writers import WriterThreads
@@ -35,15 +39,16 @@ from penstock.controller.controller import Controller
 from penstock.controller.producer_ids import ProducerIds
 from penstock.listening import bind
 from penstock.peers.peers import NODE_CLIENT_ID, Address, Peers
-from penstock.storage import StorageError
 from penstock.storage.cluster_ids import new_cluster_id
 from penstock.wire.exchange import load_exchange
 from penstock.wire.registry import Registry
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Coroutine
 
     from penstock.config import NodeConfig
+    from penstock.metadata.image import MetadataDelta
     from penstock.storage import Storage
 
 
@@ -52,8 +57,18 @@ class Broker:
 
     log = logging.getLogger("penstock.broker")
 
-    def __init__(self, config: NodeConfig, storage: Storage, *, page_cache_survived: bool = True) -> None:
-        """`page_cache_survived`: what this node's last process wrote and did not sync is there, if needed."""
+    def __init__(
+        self,
+        config: NodeConfig,
+        storage: Storage,
+        *,
+        page_cache_survived: bool = True,
+        listening: socket.socket | None = None,
+    ) -> None:
+        """`page_cache_survived`: what this node's last process wrote and did not sync is there, if needed.
+
+        `listening`: the socket for Kafka clients, if it is open already.
+        """
         self.config = config
         self.storage = storage
         self.metrics = Metrics()
@@ -70,7 +85,7 @@ class Broker:
             self.now_ms,
             self.monotonic_ms,
             config.cluster.replica_lag_ms_max,
-            lambda reason: self._fail(StorageError(f"{reason}; leaving the cluster to the other replicas")),
+            lambda: self.partitions.look_soon(),  # they come later
         )
         self.peers = Peers(f"{NODE_CLIENT_ID}{config.node_id}", self._find_node)
         self.controller = Controller(
@@ -93,6 +108,7 @@ class Broker:
             # a flush policy of their own are looked at one by one.
             is_clean=page_cache_survived or config.flush == "commit",
             on_failure=self._leave,
+            offline=lambda: self.partitions.offline,
         )
         self.producer_ids = ProducerIds(
             lambda count: self.channel.allocate_producer_ids(self.lifecycle.broker_epoch, count)
@@ -114,15 +130,19 @@ class Broker:
             broker_epoch=lambda: self.lifecycle.broker_epoch,
             monotonic_ms=self.monotonic_ms,
         )
+        self.fencings = Fencings(self.monotonic_ms)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self._watch: asyncio.Task[None] | None = None
         self._probes: set[asyncio.Task[None]] = set()
-        self.scrubber = Scrubber(config, self.partitions, self.metrics)
+        agreement = Agreement(config.node_id, self.peers, self.damaged_logs, self.metrics)
+        self.scrubber = Scrubber(config, self.partitions, self.metrics, agreement)
         self._housekeeper = Housekeeper(self)
         self._server = Server(self)
         self.started_at_ms = self.now_ms()
+        self.start_phases = StartPhases(node_status.process_age_s(), self._loop.time)
         self.port = config.port
+        self._listening = listening
 
     @property
     def cluster_id(self) -> str:
@@ -176,7 +196,7 @@ class Broker:
 
         Alone, a node serves when everything is there. In a cluster it must be heard by the others before.
         """
-        listening = bind(self.config.host, self.config.port)
+        listening = self._listening or bind(self.config.host, self.config.port)
         try:
             self.port = listening.getsockname()[1]
             await self.controller.start()
@@ -202,6 +222,15 @@ class Broker:
             handler.codec(version)
             load_exchange(handler.key, version)
 
+    async def until_served(self) -> None:
+        """Wait until the controller has let this process in, which is soon, or for as long as it may take to
+        reach a controller."""
+        if not self.config.is_broker or self.lifecycle.is_decommissioned or self.lifecycle.has_served:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.config.cluster.controller_request_ms_max / 1000):
+                await self.lifecycle.until_unfenced()
+
     async def _start_broker(self) -> None:
         config = self.config
         host, port = config.advertised_host or config.host, config.advertised_port or self.port
@@ -212,16 +241,25 @@ class Broker:
             if config.is_controller:
                 return
             raise
+        self.start_phases.passed("until registered")
+        self.controller.subscribe(self._look_for_fencings)
         self.controller.subscribe(self.partitions.apply)
         await self.controller.begin(self.partitions.open_all)
         if self.lost_replicas.found and not config.is_alone:
             await self._unless_failed(self.lifecycle.register_as_damaged())
         await self.groups.start()
         await self.transactions.start()
+        self.start_phases.passed("to open its logs")
         self.lifecycle.start()
         if not config.is_alone:
             self.in_sync_sets.start()
         await self._unless_failed(self.lifecycle.until_unfenced())
+        self.start_phases.passed("until in service")
+
+    def _look_for_fencings(self, delta: MetadataDelta) -> None:
+        for broker_id in delta.brokers:
+            broker = self.controller.image.brokers.get(broker_id)
+            self.fencings.note(broker_id, is_fenced=broker is not None and broker.fenced)
 
     async def _unless_failed(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

@@ -24,6 +24,8 @@ class ConnectionState:
     """Of a replica that fetches here. It ends with the last reference to it, so with the connection."""
     heartbeats_of: tuple[int, int] | None = None
     """(id, epoch) of the broker that sends its heartbeats here."""
+    client_software: str = ""
+    """What the client calls itself (KIP-511)."""
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from penstock.wire.primitives import skip_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     from penstock.config import NodeConfig
     from penstock.controller.controller import Controller
@@ -113,17 +114,24 @@ class ControllerChannel:
         return int(answer.broker_epoch)
 
     async def heartbeat(
-        self, broker_id: int, broker_epoch: int, metadata_offset: int, *, wants_to_stop: bool
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        metadata_offset: int,
+        *,
+        wants_to_stop: bool,
+        offline: frozenset[UUID] = frozenset(),
     ) -> HeartbeatReply:
         if self.is_local:
             return self._controller.active.heartbeat(
-                broker_id, broker_epoch, metadata_offset, wants_to_stop=wants_to_stop
+                broker_id, broker_epoch, metadata_offset, wants_to_stop=wants_to_stop, offline=offline
             )
         body = {
             "broker_id": broker_id,
             "broker_epoch": broker_epoch,
             "current_metadata_offset": metadata_offset,
             "want_shut_down": wants_to_stop,
+            "offline_log_dirs": sorted(offline),
         }
         answer = await self._ask(HEARTBEAT, body, Lane.HEARTBEATS, HEARTBEAT_S_MAX)
         check(answer.error_code, "heartbeat")

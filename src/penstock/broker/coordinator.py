@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 Shard = TypeVar("Shard", bound=CoordinatorShard[Any, Any])
 
 SEGMENT_BYTES: Final = 100 << 20
+LOAD_S_MAX: Final = 10.0
+"""How long who asks for all waits for those that are being loaded; one that is cut off loads for ever."""
 
 
 class Coordinator(ABC, Generic[Shard]):
@@ -154,12 +156,35 @@ class Coordinator(ABC, Generic[Shard]):
             task.add_done_callback(self._loads.discard)
         return shard
 
+    # Whether this broker still coordinates a key, for answers from memory
+
+    def is_proven(self, key: str) -> bool:
+        """Whether nobody else can coordinate the key now, as far as that is known without asking.
+
+        True also where the answer is an error anyway.
+        """
+        try:
+            shard = self.shard(key)
+        except ApiError:
+            return True
+        topic = self._broker.controller.image.topics.get(self.topic)
+        known = None if topic is None else topic.partitions.get(shard.partition.index)
+        is_led_here = known is not None and known.leader_epoch == shard.leader_epoch
+        return is_led_here and self._broker.lifecycle.has_lease
+
+    async def prove(self, key: str) -> None:
+        """It is certain that nobody else coordinated the key when this was called. Raises ApiError."""
+        if not self.is_proven(key):
+            await self.shard(key).confirm()
+
+    # All shards
+
     async def load_all(self) -> None:
-        """Wait until every shard of this broker has been read: a list of all is whole or wrong."""
+        """Wait a while until every shard has been read: a list of all is whole or wrong."""
         for index in range(self._partitions_count()):
             self._open(index)
         if self._loads:
-            await asyncio.wait(self._loads)
+            await asyncio.wait(self._loads, timeout=LOAD_S_MAX)
 
     def open_shards(self) -> list[Shard]:
         return list(self._shards.values())

@@ -15,7 +15,8 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from penstock.types import ApiError, ErrorCode
 from penstock.wire.compression import CompressionError
@@ -57,7 +58,17 @@ def records_at(pairs: Sequence[KeyValue], now_ms: int) -> list[Record]:
     return [Record(offset, now_ms, key, value) for offset, (key, value) in enumerate(pairs)]
 
 
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """A write that changes nothing: once committed, its writer has led until after it was asked for."""
+
+    token: int
+
+
 class CoordinatorShard(ABC, Generic[Write, Reply]):
+    confirmation: KeyValue
+    """A tombstone of what cannot exist: replayed, it removes nothing, and of many compaction keeps one."""
+
     def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
@@ -65,8 +76,8 @@ class CoordinatorShard(ABC, Generic[Write, Reply]):
         self.is_resigned = False
         self.now_ms = now_ms
         self._tokens = 0
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
-        self._writes: deque[Write] = deque()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._writes: deque[Write | Confirmation] = deque()
         self._writer: asyncio.Task[None] | None = None
 
     # What a coordinator is
@@ -170,9 +181,13 @@ class CoordinatorShard(ABC, Generic[Write, Reply]):
 
     async def ask(self, request: Callable[[int], None]) -> Reply:
         """Give the core a request, as a function of a token that names its answer, and wait for that."""
+        reply: Reply = await self._ask(request)
+        return reply
+
+    async def _ask(self, request: Callable[[int], None]) -> Any:
         self._tokens += 1
         token = self._tokens
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[token] = future
         try:
             request(token)
@@ -181,14 +196,23 @@ class CoordinatorShard(ABC, Generic[Write, Reply]):
             # Also when the client is gone: then the answer, when it comes, has nowhere to go.
             del self._waiting[token]
 
-    def answer(self, token: int, reply: Reply) -> None:
+    def answer(self, token: int, reply: Reply | ErrorCode) -> None:
         future = self._waiting.get(token)
         if future is not None and not future.done():
             future.set_result(reply)
 
+    async def confirm(self) -> None:
+        """Write something, so that it is certain that nobody else led before this was called: whoever is
+        elected in our place is in sync, so it had what is written here while it followed us. Raises ApiError.
+        """
+        self.check_ready()
+        error = await self._ask(lambda token: self.write(Confirmation(token)))
+        if error is not ErrorCode.none:
+            raise ApiError(error)
+
     # Writes
 
-    def write(self, write: Write) -> None:
+    def write(self, write: Write | Confirmation) -> None:
         self._writes.append(write)
         self._go_on_writing()
 
@@ -202,24 +226,33 @@ class CoordinatorShard(ABC, Generic[Write, Reply]):
             batch = self._take_writes()
             error = await self._append(batch)
             for write in batch:
-                self.written(write, error)
+                if isinstance(write, Confirmation):
+                    self.answer(write.token, error)
+                else:
+                    self.written(write, error)
 
-    def _take_writes(self) -> list[Write]:
+    def _records_of(self, write: Write | Confirmation) -> Sequence[KeyValue]:
+        return (self.confirmation,) if isinstance(write, Confirmation) else self.records_of(write)
+
+    def _own_batch(self, write: Write | Confirmation) -> bytes | None:
+        return None if isinstance(write, Confirmation) else self.own_batch(write)
+
+    def _take_writes(self) -> list[Write | Confirmation]:
         batch = [self._writes.popleft()]
-        if self.own_batch(batch[0]) is not None:
+        if self._own_batch(batch[0]) is not None:
             return batch
-        count = len(self.records_of(batch[0]))
-        while self._writes and self.own_batch(self._writes[0]) is None:
-            count += len(self.records_of(self._writes[0]))
+        count = len(self._records_of(batch[0]))
+        while self._writes and self._own_batch(self._writes[0]) is None:
+            count += len(self._records_of(self._writes[0]))
             if count > WRITE_RECORDS_MAX:
                 break
             batch.append(self._writes.popleft())
         return batch
 
-    async def _append(self, batch: Sequence[Write]) -> ErrorCode:
-        data = self.own_batch(batch[0])
+    async def _append(self, batch: Sequence[Write | Confirmation]) -> ErrorCode:
+        data = self._own_batch(batch[0])
         if data is None:
-            pairs = [pair for write in batch for pair in self.records_of(write)]
+            pairs = [pair for write in batch for pair in self._records_of(write)]
             data = encode_batch(records_at(pairs, self.now_ms()))
         try:
             if self.is_resigned or self.partition.leader_epoch != self.leader_epoch:

@@ -1,7 +1,8 @@
-"""Logs of this node that are damaged and cannot be mended in place, written down for the next start.
+"""Logs of this node that are damaged and cannot be mended in place, written down until they are filled anew.
 
 To be filled anew from the others, a replica has to leave the in-sync set first, and nothing that it said
-before may count afterwards. A start has the means for that: see lost_replicas.py and log_opening.py.
+before may count afterwards. A replica that is out of service does that (partitions.py), and so does a start
+(lost_replicas.py); then log_opening.py sets the log aside.
 """
 
 from __future__ import annotations

@@ -130,6 +130,11 @@ def damage_families(broker: Broker) -> Iterator[Family]:
     yield counter(
         "penstock_scrub_repaired", metrics.scrub_repaired, "Damaged stretches mended from another replica."
     )
+    yield counter(
+        "penstock_scrub_disagreements",
+        metrics.scrub_disagreements,
+        "Ranges of followers that differed from what their leaders have.",
+    )
     yield gauge("penstock_scrub_progress_ratio", done, "How far the round of scrubbing is; 0 between rounds.")
     damaged = [(partition, each) for partition in broker.partitions for each in partition.log.damage()]
     yield gauge(

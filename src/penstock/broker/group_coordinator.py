@@ -19,7 +19,6 @@ from penstock.groups.messages import (
     SyncReply,
     SyncRequest,
 )
-from penstock.types import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -115,26 +114,6 @@ class GroupCoordinator(Coordinator[GroupShard]):
         shard = self.shard(group_id)
         reply = await shard.request(group_id, lambda token, _: shard.core.delete_group(group_id, token))
         return _expect(DeleteReply, reply).error
-
-    # Whether this broker still coordinates a group, for answers from memory
-
-    def is_proven(self, group_id: str) -> bool:
-        """Whether nobody else can coordinate the group now, as far as that is known without asking.
-
-        True also where the answer is an error anyway.
-        """
-        try:
-            shard = self.shard(group_id)
-        except ApiError:
-            return True
-        topic = self._broker.controller.image.topics.get(self.topic)
-        known = None if topic is None else topic.partitions.get(shard.partition.index)
-        is_led_here = known is not None and known.leader_epoch == shard.leader_epoch
-        return is_led_here and self._broker.lifecycle.has_lease
-
-    async def prove(self, group_id: str) -> None:
-        """It is certain that nobody else coordinated the group when this was called. Raises ApiError."""
-        await self.shard(group_id).confirm()
 
     # Views
 

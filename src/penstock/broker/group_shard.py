@@ -9,13 +9,11 @@ from penstock.broker.coordinator_shard import CoordinatorShard, KeyValue, record
 from penstock.broker.deadlines import Deadlines
 from penstock.groups.messages import (
     Answer,
-    ConfirmReply,
     Effect,
     MarkerReply,
     Producer,
     Reply,
     Write,
-    WriteConfirmation,
     WriteMarker,
 )
 from penstock.groups.records import CONFIRMATION
@@ -35,10 +33,12 @@ if TYPE_CHECKING:
     from penstock.wire.records import Record
 
 
-AnyWrite = Write | WriteMarker | WriteConfirmation
+AnyWrite = Write | WriteMarker
 
 
 class GroupShard(CoordinatorShard[AnyWrite, Reply]):
+    confirmation = CONFIRMATION
+
     def __init__(
         self,
         partition: Partition,
@@ -111,16 +111,6 @@ class GroupShard(CoordinatorShard[AnyWrite, Reply]):
         if reply.error is not ErrorCode.none:
             raise ApiError(reply.error)
 
-    async def confirm(self) -> None:
-        """Write something, so that it is certain that nobody else led before this was called: whoever is
-        elected in our place is in sync, so it had what is written here while it followed us. Raises ApiError.
-        """
-        self.check_ready()
-        reply = await self.ask(lambda token: self.write(WriteConfirmation(token)))
-        assert isinstance(reply, ConfirmReply)
-        if reply.error is not ErrorCode.none:
-            raise ApiError(reply.error)
-
     # Effects
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
@@ -131,13 +121,9 @@ class GroupShard(CoordinatorShard[AnyWrite, Reply]):
                 self.write(effect)
 
     def records_of(self, write: AnyWrite) -> Sequence[KeyValue]:
-        if isinstance(write, WriteConfirmation):
-            return (CONFIRMATION,)
         return () if isinstance(write, WriteMarker) else write.records
 
     def own_batch(self, write: AnyWrite) -> bytes | None:
-        if isinstance(write, WriteConfirmation):
-            return None
         if isinstance(write, WriteMarker):
             marker = Marker(write.is_commit, write.coordinator_epoch)
             return encode_marker(marker, *write.producer, self.now_ms())
@@ -151,9 +137,6 @@ class GroupShard(CoordinatorShard[AnyWrite, Reply]):
         )
 
     def written(self, write: AnyWrite, error: ErrorCode) -> None:
-        if isinstance(write, WriteConfirmation):
-            self.answer(write.token, ConfirmReply(error))
-            return
         if isinstance(write, WriteMarker):
             if error is ErrorCode.none:
                 self.core.transaction_ended(write.producer.id, is_commit=write.is_commit)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPEN_AGAIN_S: Final = 5.0
-"""Between two attempts to open logs that could not be opened."""
+"""Between two attempts to open logs that could not be opened or written."""
+LOOK_S: Final = 1.0
+"""Between two looks for disks that do not answer."""
 
 
 class Housekeeper:
@@ -37,6 +39,7 @@ class Housekeeper:
             loop.create_task(self._consumed.run()),
             loop.create_task(self._repeat(config.compaction_check_ms, self.apply_compaction)),
             loop.create_task(self._note_high_watermarks()),
+            loop.create_task(self._look()),
             loop.create_task(self._open_failed()),
             loop.create_task(self._broker.scrubber.run()),
             loop.create_task(self._repeat(config.repair_check_ms, self._repairs.repair)),
@@ -66,10 +69,18 @@ class Housekeeper:
         while True:
             await asyncio.sleep(OPEN_AGAIN_S)
             try:
-                if partitions.failed:
+                if partitions.offline:
                     await partitions.open_failed()
             except Exception:
                 log.exception("opening what could not be opened")
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                self._broker.partitions.look()
+            except Exception:
+                log.exception("looking for logs that are out of service")
 
     async def _note_high_watermarks(self) -> None:
         broker = self._broker

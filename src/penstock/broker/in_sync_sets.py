@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.metadata.partition_changes import IsrChange
@@ -80,13 +81,17 @@ class InSyncSets:
             if leader is None or len(partition.image.replicas) == 1:
                 continue
             partition.count_replicas()
-            proposal = leader.propose_again() or leader.maybe_propose(self._joinable_epoch, now_ms)
+            proposal = leader.propose_again() or leader.maybe_propose(
+                partial(self._joinable_epoch, partition.image.offline), now_ms
+            )
             if proposal is not None:
                 self._open[(partition.topic_id, partition.index)] = (leader, proposal)
 
-    def _joinable_epoch(self, broker_id: int) -> int | None:
+    def _joinable_epoch(self, offline: tuple[int, ...], broker_id: int) -> int | None:
         broker = self._controller.image.brokers.get(broker_id)
-        return None if broker is None or broker.fenced or broker.stopping else broker.epoch
+        if broker is None or not broker.electable or broker_id in offline:
+            return None
+        return broker.epoch
 
     async def _propose(self) -> None:
         proposed = self._open

@@ -19,6 +19,7 @@ from penstock.types import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from penstock.broker.controller_channel import ControllerChannel
     from penstock.config import NodeConfig
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.2
+REGISTER_AGAIN_S: Final = 0.05
+"""A controller that was elected takes registrations a moment later, and nobody is served before."""
 LEASE: Final = 0.75
 """Of a session, counted from when the last answered heartbeat was sent."""
 FATAL: Final = {
@@ -51,7 +54,9 @@ class Lifecycle:
         *,
         is_clean: bool,
         on_failure: Callable[[Exception], None],
+        offline: Callable[[], frozenset[UUID]] = frozenset,
     ) -> None:
+        """`offline`: the replicas that are out of service here, see metadata/leadership.py."""
         self.broker_epoch = -1
         self.is_fenced = True
         self.is_decommissioned = False
@@ -62,12 +67,14 @@ class Lifecycle:
         self._is_clean = is_clean
         self._is_damaged = False
         self._on_failure = on_failure
+        self._offline = offline
         self._incarnation = uuid.uuid4()
         self._address = ("", 0)
         self._task: asyncio.Task[None] | None = None
         self._unfenced = asyncio.Event()
         self._lease_until = 0.0
         self._wants_to_stop = asyncio.Event()
+        self._has_news = asyncio.Event()
         self._may_stop = asyncio.Event()
 
     async def register(self, host: str, port: int) -> None:
@@ -114,7 +121,7 @@ class Lifecycle:
                     if loop.time() >= give_up_at:
                         raise StorageError(f"this node cannot join: {FATAL[error.code]}") from error
                 log.info("not registered yet: %s", error)
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(RETRY_S if error.code in FATAL else REGISTER_AGAIN_S)
         await self._controller.until(self._is_known)
         log.info("registered with epoch %d", self.broker_epoch)
 
@@ -141,6 +148,7 @@ class Lifecycle:
         if self._task is None:
             return
         self._wants_to_stop.set()
+        self.tell_soon()
         try:
             async with asyncio.timeout(GOODBYE_S_MAX):
                 await self._may_stop.wait()
@@ -176,14 +184,19 @@ class Lifecycle:
             interval_s = self._config.cluster.broker_heartbeat_ms / 1000
             await self._pause(RETRY_S / 4 if self.is_fenced else interval_s)
 
+    def tell_soon(self) -> None:
+        """What the heartbeats say has changed."""
+        self._has_news.set()
+
     async def _pause(self, seconds: float) -> None:
-        """Between two heartbeats: a wish to stop is told at once, and then asked for again soon."""
+        """Between two heartbeats: news are told at once. Whether it may stop is asked again soon."""
         if self._wants_to_stop.is_set():
             await asyncio.sleep(RETRY_S / 4)
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._wants_to_stop.wait()
+                await self._has_news.wait()
+        self._has_news.clear()
 
     @property
     def has_lease(self) -> bool:
@@ -197,6 +210,7 @@ class Lifecycle:
             self.broker_epoch,
             self._controller.publisher.published_offset,
             wants_to_stop=self._wants_to_stop.is_set(),
+            offline=self._offline(),
         )
         if reply.is_fenced != self.is_fenced:
             log.info("%s by the controller", "fenced" if reply.is_fenced else "unfenced")

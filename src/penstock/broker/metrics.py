@@ -26,3 +26,5 @@ class Metrics:
     """Damaged stretches that nobody knew of before."""
     scrub_repaired: int = 0
     """Damaged stretches that were filled with what another replica has."""
+    scrub_disagreements: int = 0
+    """Ranges of a follower that were good by themselves, and not what its leader has."""

@@ -8,6 +8,7 @@ import ctypes
 import gc
 import logging
 import signal
+import socket
 import sys
 import uuid
 from collections.abc import Callable, Coroutine
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
-from penstock.broker import node_status
+from penstock.broker import node_status, service_manager
 from penstock.broker.admin import AdminServer
 from penstock.broker.broker import Broker
 from penstock.broker.lifecycle import DecommissionedError
@@ -86,8 +87,16 @@ def open_postgres(config: NodeConfig) -> tuple[Storage, str]:
     return storage, storage.place
 
 
-def run_node(config: NodeConfig, on_ready: OnReady, beside: Beside | None = None) -> None:
-    """Run until SIGINT or SIGTERM. StorageError and OSError say why the node cannot start."""
+def run_node(
+    config: NodeConfig,
+    on_ready: OnReady,
+    beside: Beside | None = None,
+    listening: socket.socket | None = None,
+) -> None:
+    """Run until SIGINT or SIGTERM. StorageError and OSError say why the node cannot start.
+
+    `listening`: the socket for Kafka clients, if it is open already.
+    """
     logging.basicConfig(
         level=config.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
@@ -100,7 +109,16 @@ def run_node(config: NodeConfig, on_ready: OnReady, beside: Beside | None = None
     storage = open_storage(config)
     page_cache_survived = begin_running(config, storage)
     try:
-        uvloop.run(serve(config, storage, on_ready, beside, page_cache_survived=page_cache_survived))
+        uvloop.run(
+            serve(
+                config,
+                storage,
+                on_ready,
+                beside,
+                page_cache_survived=page_cache_survived,
+                listening=listening,
+            )
+        )
     finally:
         # The loop that handled signals is gone, and what is left must be finished.
         for number in STOP_SIGNALS:
@@ -129,13 +147,14 @@ async def serve(
     beside: Beside | None,
     *,
     page_cache_survived: bool,
+    listening: socket.socket | None,
 ) -> None:
     """Run until a signal. Raises what keeps the node from going on."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(config, storage, page_cache_survived=page_cache_survived)
+    broker = Broker(config, storage, page_cache_survived=page_cache_survived, listening=listening)
     # Before the broker joins a cluster, which would count on it.
     admin = None
     if config.http_port is not None:
@@ -179,6 +198,7 @@ async def serve_until(
                 kafka=kafka,
                 http=http_url,
                 started_at_ms=broker.started_at_ms,
+                start_s=broker.start_phases.seconds,
             )
         ends: list[asyncio.Future[Any]] = [stopping, broker.failure]
         async with contextlib.AsyncExitStack() as stack:
@@ -186,6 +206,9 @@ async def serve_until(
                 http_url = await unless_ended(stack.enter_async_context(beside(kafka, http_url)), ends)
             if not any(each.done() for each in ends):
                 on_ready(kafka, http_url)
+                stack.enter_context(
+                    service_manager.of_node(has_supervisor=config.supervisor is not None).told()
+                )
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if broker.failure.done():
             error = broker.failure.result()

@@ -3,7 +3,8 @@
 ::
 
     {"pid": 4242, "process_started": 1234, "id": 1, "kafka": "127.0.0.1:9092",
-     "http": "http://127.0.0.1:40001", "started_at_ms": 1700000000000}
+     "http": "http://127.0.0.1:40001", "started_at_ms": 1700000000000,
+     "start_s": {"to load": 0.51, "until registered": 0.22, …}}
 
 A node writes it when it serves and removes it at a clean stop. After a crash it stays, and its pid may by
 then be somebody else's. A process is therefore known by its pid and the moment it began, which Linux counts
@@ -16,8 +17,10 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -43,10 +46,18 @@ class NodeStatus:
     kafka: str
     http: str | None
     started_at_ms: int
+    start_s: Mapping[str, float] = field(default_factory=dict)
+    """What its start was made of, phase by phase."""
 
 
 def write(
-    folder: str | os.PathLike[str], *, node_id: int, kafka: str, http: str | None, started_at_ms: int
+    folder: str | os.PathLike[str],
+    *,
+    node_id: int,
+    kafka: str,
+    http: str | None,
+    started_at_ms: int,
+    start_s: Mapping[str, float] | None = None,
 ) -> None:
     """Say that this process serves the folder."""
     own = process_state(os.getpid())
@@ -58,6 +69,7 @@ def write(
         "kafka": kafka,
         "http": http,
         "started_at_ms": started_at_ms,
+        "start_s": {phase: round(seconds, 3) for phase, seconds in (start_s or {}).items()},
     }
     write_json(Path(folder) / FILE, told)
 
@@ -80,8 +92,9 @@ def read(folder: str | os.PathLike[str]) -> NodeStatus | None:
             kafka=str(told["kafka"]),
             http=None if http is None else str(http),
             started_at_ms=int(told["started_at_ms"]),
+            start_s={str(phase): float(took) for phase, took in told.get("start_s", {}).items()},
         )
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return status if is_alive(status.pid, status.process_started) else None
 
@@ -117,6 +130,14 @@ def process_state(pid: int) -> ProcessState | None:
     if fields[0] in ENDED:
         return None
     return ProcessState(int(fields[19]), paused=fields[0] == STOPPED)
+
+
+def process_age_s() -> float:
+    """Since this process began; 0 where the system does not tell."""
+    own = process_state(os.getpid())
+    if own is None or not own.started:
+        return 0.0
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - own.started / os.sysconf("SC_CLK_TCK")
 
 
 def _process_state_by_signal(pid: int) -> ProcessState | None:

@@ -15,7 +15,8 @@ import asyncio
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from penstock.broker.verifications import Verifications
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.replication.replica_fetch import ReplicaFetch
 
 WhenDone = Callable[[ApiError | None], None]
+SETTLE_S_MAX: Final = 1.0
 END_OF_WAITING = 1 << 31
 """More bytes than any reader waits for: look again, whatever has happened."""
 
@@ -51,8 +53,8 @@ class Surroundings(NamedTuple):
     now_ms: Callable[[], int]
     monotonic_ms: Callable[[], int]
     lag_ms_max: int
-    leader_failed: Callable[[str], None]
-    """The disk refuses what a leader must write, and others are in sync: this broker is in their way."""
+    failed: Callable[[], None]
+    """A log has become read-only: the controller should know."""
 
 
 class Waiters:
@@ -105,7 +107,8 @@ class Partition:
         self._now_ms = surroundings.now_ms
         self._monotonic_ms = surroundings.monotonic_ms
         self._lag_ms_max = surroundings.lag_ms_max
-        self._leader_failed = surroundings.leader_failed
+        self._failed = surroundings.failed
+        self._flush_began_ms = 0
         self._committed = Waiters()
         self._flushed_here = Waiters()
         self._deleted_everywhere = Waiters()
@@ -334,10 +337,15 @@ class Partition:
             self.high_watermark = self.follower.high_watermark
             self._wake_readers()
 
-    async def flush_fetched(self) -> None:
-        """Bring what a follower has appended to where its flush policy says."""
+    async def settle(self) -> None:
+        """Wait until nothing is on its way to the disk, so that the log may be truncated or read on from.
+
+        Not for long: a disk that hangs must not hold up whoever looks after other partitions, too.
+        """
         self._flush()
-        await self._until_idle()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S_MAX):
+                await self._until_idle()
 
     async def _until_idle(self) -> None:
         if self.is_busy:
@@ -345,16 +353,12 @@ class Partition:
             self._drained.append(future)
             await future
 
-    async def settle(self) -> None:
-        """Wait until nothing is on its way to the disk, so that the log may be truncated."""
-        self._flush()
-        await self._until_idle()
-
     # Flushing
 
     def _flush(self) -> None:
         job = self.log.take_flush()
         if job is not None:
+            self._flush_began_ms = self._monotonic_ms()
             self._writers.submit(job, self._flushed)
 
     def _flushed(self, job: FlushJob) -> None:
@@ -368,8 +372,7 @@ class Partition:
                 reader.data_arrived(END_OF_WAITING)
         if self.log.error is not None:
             self._fail_waiting(ApiError(ErrorCode.kafka_storage_error, str(self.log.error)))
-            if self.leader is not None and len(self.image.isr) > 1:
-                self._leader_failed(str(self.log.error))
+            self._failed()
         else:
             self._flush()
         if self._drained and not self.is_busy:
@@ -377,6 +380,16 @@ class Partition:
                 if not future.done():
                     future.set_result(None)
             self._drained.clear()
+
+    def give_up(self, reason: str) -> None:
+        """The log is not to be trusted, or its disk does not answer: nothing is written to it any more."""
+        self.log.give_up(reason)
+        self._fail_waiting(ApiError(ErrorCode.kafka_storage_error, str(self.log.error)))
+        self._failed()
+
+    def flushing_ms(self) -> int:
+        """For how long the flush under way has been; 0 without one."""
+        return self._monotonic_ms() - self._flush_began_ms if self.log.is_flushing else 0
 
     def _advance(self, high_watermark: int) -> None:
         if high_watermark <= self.high_watermark:

@@ -8,7 +8,8 @@ which is found and mended again.
 
 It is not possible for what was compacted, because replicas compact by themselves and their batches differ,
 nor for a partition with one replica, nor above the high watermark. Then the damage stays, and is told. If
-others answer, and have other bytes, the log is filled anew from them at the next start: see damaged_logs.py.
+others answer, and have other bytes, this replica goes out of service and is filled anew from them: see
+damaged_logs.py and partitions.py.
 """
 
 from __future__ import annotations
@@ -87,10 +88,10 @@ class Repairs:
         ):
             await self._damaged_logs.add(stored.name, partition.topic_id, f"{_place(damage)} is damaged")
             log.error(
-                "%s: %s cannot be mended, for others have other bytes there: the log is filled anew from "
-                "them when this broker starts again",
+                "%s: %s cannot be mended, since others have other bytes there: the log is filled anew",
                 stored.name, _place(damage),
             )  # fmt: skip
+            partition.give_up(f"{_place(damage)} is damaged")
         return False
 
     async def _read(self, node_id: int, partition: Partition, damage: DamagedRange) -> bytes:

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.broker.partition import SETTLE_S_MAX
 from penstock.broker.replica_wire import write_fetch
 from penstock.peers.connection import PeerError
 from penstock.peers.peers import Lane
@@ -87,6 +89,11 @@ class ReplicaFetchers:
                 self._fetchers[leader] = LeaderFetcher(self, leader)
             self._fetchers[leader].assign(followed)
 
+    def has_just_lost(self, leader: int) -> bool:
+        """Whether a leader that answered does not any more, and the controller may not have noticed yet."""
+        fetcher = self._fetchers.get(leader)
+        return fetcher is not None and fetcher.lost_for_s() < self.limits.broker_session_ms / 1000
+
     async def close(self) -> None:
         self._is_closed = True
         fetchers, self._fetchers = list(self._fetchers.values()), {}
@@ -110,6 +117,9 @@ class LeaderFetcher:
         self._refused: dict[Key, ErrorCode] = {}
         """How the last fetch of a partition failed."""
         self._asking: asyncio.Task[Any] | None = None
+        self._answers = False
+        self._lost_at = -math.inf
+        """When it ceased to answer; never, while it does and before it ever has."""
         self._loop = asyncio.get_running_loop()
         self.task = self._loop.create_task(self._run())
 
@@ -124,12 +134,17 @@ class LeaderFetcher:
     def stop(self) -> None:
         self.task.cancel()
 
+    def lost_for_s(self) -> float:
+        return self._loop.time() - self._lost_at
+
     async def _run(self) -> None:
         while True:
             try:
                 await self._round()
             except (PeerError, DecodeError) as error:
                 log.debug("fetching from broker %d: %s", self._leader, error)
+                if self._answers:
+                    self._answers, self._lost_at = False, self._loop.time()
                 self._session.lost()
                 await asyncio.sleep(RETRY_S)
             except Exception:
@@ -150,6 +165,7 @@ class LeaderFetcher:
             if answer.error_code in SESSION_ERRORS:
                 return
             raise PeerError(f"it answers {answer.error_code.name}")
+        self._answers, self._lost_at = True, -math.inf
         work = []
         for topic in answer.responses:
             for found in topic.partitions:
@@ -182,6 +198,7 @@ class LeaderFetcher:
             for key in due
             if (partition := self._partitions.get(key)) is not None
             and partition.is_busy
+            and partition.flushing_ms() < 1000 * SETTLE_S_MAX  # it was waited for before
             and self._is_followed(key, partition)
         ]
         if busy:
@@ -261,11 +278,11 @@ class LeaderFetcher:
                 case AppendRecords():
                     self._refused.pop(key, None)
                     partition.log.append_fetched(records, now_ms=self._fetchers.now_ms())
-                    await partition.flush_fetched()
+                    await partition.settle()
                 case TruncateTo(offset):
                     self._report(partition, f"truncated to {offset}")
                     partition.log.truncate_to(offset)
-                    await partition.flush_fetched()
+                    await partition.settle()
                 case StartAt(offset):
                     self._report(partition, f"begins anew at {offset}, where the leader's log starts")
                     partition.log.restart_at(offset)

@@ -1,4 +1,5 @@
-"""Scrubbing: closed segments are read again, slowly, and every CRC is checked.
+"""Scrubbing: closed segments are read again, slowly, every CRC is checked, and followers ask their leaders
+whether they have the same (agreement.py).
 
 A round reads all of them once. One begins every `scrub_interval_ms`, at most `scrub_bytes_per_second` are
 read, and how far it is only this process knows. Besides, an operator may ask for a round of one topic or of
@@ -14,11 +15,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.broker.agreement import maybe_leader
 from penstock.storage import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.broker.agreement import Agreement
     from penstock.broker.metrics import Metrics
     from penstock.broker.partition import Partition
     from penstock.broker.partitions import Partitions
@@ -30,12 +33,15 @@ log = logging.getLogger(__name__)
 
 FIRST_ROUND_S: Final = 600.0
 """After the start, which has other things to read."""
+NO_BROKER: Final = -1
 
 
 class Found(NamedTuple):
     topic: str
     partition: int
     damage: DamagedRange
+    differs_from: int = NO_BROKER
+    """The leader that has something else there; without one, the range is damaged by itself."""
 
 
 class ScrubRound:
@@ -43,6 +49,7 @@ class ScrubRound:
         self.partitions = partitions
         self.bytes_total = sum(partition.log.closed_bytes for partition in partitions)
         self.bytes_done = 0
+        self.disagreements: list[Found] = []
         self.ended = asyncio.Event()
 
     @property
@@ -51,18 +58,22 @@ class ScrubRound:
         return 0 if self.ended.is_set() else max(1, self.bytes_total - self.bytes_done)
 
     def found(self) -> list[Found]:
-        """All that is known to be damaged in what it is about."""
-        return [
+        """All that is known to be damaged in what it is about, and what it found to differ from leaders."""
+        damaged = [
             Found(each.topic, each.index, damage) for each in self.partitions for damage in each.log.damage()
         ]
+        return damaged + self.disagreements
 
 
 class Scrubber:
-    def __init__(self, config: NodeConfig, partitions: Partitions, metrics: Metrics) -> None:
+    def __init__(
+        self, config: NodeConfig, partitions: Partitions, metrics: Metrics, agreement: Agreement
+    ) -> None:
         self._rate = config.scrub_bytes_per_second
         self._interval_s = config.scrub_interval_ms / 1000
         self._partitions = partitions
         self._metrics = metrics
+        self._agreement = agreement
         self._asked: dict[str | None, tuple[ScrubRound, asyncio.Task[None]]] = {}
         self.current: ScrubRound | None = None
         """The round of the node's own that is under way."""
@@ -114,7 +125,7 @@ class Scrubber:
             for partition in current.partitions:
                 try:
                     for piece in _pieces(partition):
-                        await self._scrub_piece(partition, piece)
+                        await self._scrub_piece(current, partition, piece)
                         current.bytes_done += piece.size
                         await asyncio.sleep(max(0.0, current.bytes_done / self._rate - (now_s() - began_s)))
                 except (StorageError, OSError) as error:  # the others are looked at all the same
@@ -123,13 +134,20 @@ class Scrubber:
         finally:
             current.ended.set()
 
-    async def _scrub_piece(self, partition: Partition, piece: ScrubPiece) -> None:
+    async def _scrub_piece(self, current: ScrubRound, partition: Partition, piece: ScrubPiece) -> None:
+        leader = maybe_leader(partition, piece)
         try:
-            is_good = await asyncio.get_running_loop().run_in_executor(None, piece.is_good)
+            digest = await asyncio.get_running_loop().run_in_executor(None, piece.maybe_digest)
         except FileNotFoundError:
             return  # retention or compaction took the segment meanwhile
         self._metrics.scrubbed_bytes += piece.size
-        if is_good or partition.log.closed:
+        if partition.log.closed:
+            return
+        if digest is not None:
+            if leader is not None:
+                found = await self._agreement.maybe_disagreement(partition, piece, digest, leader)
+                if found is not None:
+                    current.disagreements.append(Found(partition.topic, partition.index, found, leader.id))
             return
         for damage in partition.log.confirm(piece):
             self._metrics.scrub_damage_found += 1

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.admission import Admission, node_called
 from penstock.broker.connection import Connection
 from penstock.broker.router import Router
+from penstock.listening import BACKLOG
 from penstock.wire.codec import read_request_header
 from penstock.wire.frames import SCRATCH_SIZE, FramePool
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
 
-BACKLOG: Final = 1024
 RESERVED_DESCRIPTORS: Final = 400
 """For logs, and for what comes and goes; connections may not take them."""
 POOLED_FRAMES_MAX: Final = 16

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.coordinator_shard import CoordinatorShard, KeyValue
 from penstock.broker.deadlines import Deadlines
 from penstock.transactions.messages import Answer, Effect, Reply, SendMarkers, Write
+from penstock.transactions.records import CONFIRMATION
 from penstock.transactions.shard import Shard
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 
 class TransactionShard(CoordinatorShard[Write, Reply]):
+    confirmation = CONFIRMATION
+
     def __init__(
         self,
         partition: Partition,

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -23,10 +24,12 @@ from penstock.storage import FlushJob
 log = logging.getLogger(__name__)
 
 WRITER_THREADS: Final = 4
+WRITER_THREADS_MAX: Final = 32
 PLAIN_WRITE_S_MAX: Final = 0.02
 PLAIN_WRITE_S_PER_BYTE_MAX: Final = 10e-9
 """A megabyte takes half a millisecond, or four into memory that a virtual machine has not touched before."""
 THREADS_ONLY_S: Final = 2.0
+CLOSE_S_MAX: Final = 5.0
 
 Done = Callable[[FlushJob], None]
 
@@ -38,11 +41,19 @@ class WriterThreads:
         self._done: deque[tuple[FlushJob, Done]] = deque()
         self._wake_up_is_due = False
         self._threads_only_until = 0.0
-        self._threads = [
-            threading.Thread(target=self._work, name=f"writer-{index}", daemon=True) for index in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        for _ in range(count):
+            self._add_thread()
+
+    def _add_thread(self) -> None:
+        name = f"writer-{len(self._threads)}"
+        self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+        self._threads[-1].start()
+
+    def replace_one(self) -> None:
+        """A job hangs, and its thread with it: the other logs should not have one less for that."""
+        if len(self._threads) < WRITER_THREADS_MAX:
+            self._add_thread()
 
     def submit(self, job: FlushJob, done: Done) -> None:
         """Run the job, then call `done` on the event loop; perhaps both before this returns."""
@@ -57,10 +68,12 @@ class WriterThreads:
         done(job)
 
     def close(self) -> None:
+        """Those that hang end with the process."""
         for _ in self._threads:
             self._jobs.put(None)
+        deadline = time.monotonic() + CLOSE_S_MAX
         for thread in self._threads:
-            thread.join()
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self) -> None:
         while (item := self._jobs.get()) is not None:

@@ -1,4 +1,4 @@
-"""`penstock cluster scrub`: every broker reads its closed segments again and says what has rotted.
+"""`penstock cluster scrub`: every broker reads its closed segments again and says what rotted or diverged.
 
 Each is asked again and again until it is done: see broker/handlers/scrub.py.
 """
@@ -38,7 +38,10 @@ def scrub(
     bootstrap: Bootstrap = BOOTSTRAP,
     json: Json = False,
 ) -> None:
-    """Let every broker read its closed segments again, and show what is damaged. Exits 1 if something is."""
+    """Let every broker read its closed segments again, and show what is damaged or differs from its leader.
+
+    Exits 1 if something is or does.
+    """
     admin = connect(bootstrap)
     metadata = cluster_metadata(admin, bootstrap)
     require_penstock(admin, metadata)
@@ -51,7 +54,7 @@ def scrub(
         scrubbed = {str(report.broker): report.bytes_total for report in reports}
         print_json({"scrubbed_bytes": scrubbed, "damage": damage})
     elif damage:
-        fields = ("broker", "topic", "partition", "offset", "bytes", "file")
+        fields = ("broker", "topic", "partition", "offset", "bytes", "file", "problem")
         print_table(
             [field.upper() for field in fields], [[each[field] for field in fields] for each in damage]
         )
@@ -112,6 +115,7 @@ def _report(broker_id: int, answer: Any) -> BrokerReport:
             "offset": partition.offset_lag,
             "bytes": partition.partition_size,
             "file": each.log_dir,
+            "problem": "damaged" if each.total_bytes < 0 else f"differs from broker {each.total_bytes}",
         }
         for each in damaged
         for topic in each.topics

@@ -18,6 +18,7 @@ from penstock.cli.output import CommandFailed
 from penstock.cli.private import keep_private, warn_of_password
 from penstock.config import NodeConfig
 from penstock.hosts import LOOPBACK
+from penstock.listening import BACKLOG, bind
 
 if TYPE_CHECKING:
     from penstock.broker.node import Beside
@@ -148,7 +149,24 @@ def broker(
         settings["insecure"] = True
     check_addresses(settings)
     keep_private(settings.get("data", NodeConfig().data))
-    run(settings)
+    run(settings, listening=listen_early(settings))
+
+
+def listen_early(settings: dict[str, Any]) -> socket.socket | None:
+    """The listening socket of a node of a cluster, before the imports, which take most of its start.
+
+    A client whose connection is refused comes back after a time that doubles; one that is taken waits for the
+    answer. What keeps the node from listening is told when it is this port's turn.
+    """
+    if not settings.get("controllers"):
+        return None
+    default = NodeConfig()
+    try:
+        listening = bind(settings.get("host", default.host), settings.get("port", default.port))
+    except OSError:
+        return None
+    listening.listen(BACKLOG)
+    return listening
 
 
 def run_one(settings: dict[str, Any], *, has_gateway: bool, token_file: Path | None, flights: bool) -> None:
@@ -174,7 +192,9 @@ def run_one(settings: dict[str, Any], *, has_gateway: bool, token_file: Path | N
     run(settings, beside)
 
 
-def run(settings: dict[str, Any], beside: "Beside | None" = None) -> None:
+def run(
+    settings: dict[str, Any], beside: "Beside | None" = None, listening: socket.socket | None = None
+) -> None:
     from penstock.broker.node import run_node
     from penstock.storage import StorageError
 
@@ -182,7 +202,7 @@ def run(settings: dict[str, Any], beside: "Beside | None" = None) -> None:
     if config.advertised_host is None and is_wildcard(config.host):
         config = replace(config, advertised_host=socket.gethostname())
     try:
-        run_node(config, on_ready=print_ready, beside=beside)
+        run_node(config, on_ready=print_ready, beside=beside, listening=listening)
     except StorageError as error:
         raise CommandFailed(str(error)) from error
 

@@ -21,11 +21,14 @@ from penstock.controller.sessions import BrokerSessions
 from penstock.metadata import brokers
 from penstock.metadata.image import ImageDraft
 from penstock.metadata.records import ClusterRecord
+from penstock.metadata.timeline import seconds
 from penstock.peers.connection import PeerDownError, PeerError
 from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from penstock.config import ClusterLimits
     from penstock.controller.publisher import MetadataPublisher
     from penstock.controller.quorum_driver import QuorumDriver
@@ -83,6 +86,8 @@ class ActiveController:
             is_unclean_allowed=is_unclean_allowed,
             patience_s=limits.broker_session_ms / 1000,
         )
+        self._offline: dict[int, tuple[int, frozenset[UUID]]] = {}
+        """What each broker, in that epoch, said the last time of its replicas: the metadata say the same."""
         self._unfence_offsets: dict[int, int] = {}
         """Up to where each fenced broker must know the metadata before it serves again."""
         self._one_at_a_time = asyncio.Lock()
@@ -105,6 +110,7 @@ class ActiveController:
         if not is_me and self.epoch is not None and self._watches_brokers:
             log.info("no longer the active controller")
         self.epoch = None
+        self._offline.clear()
         self._fail_commits()
         self._watch_nobody()
 
@@ -241,8 +247,15 @@ class ActiveController:
         return broker_epoch
 
     def heartbeat(
-        self, broker_id: int, broker_epoch: int, metadata_offset: int, *, wants_to_stop: bool
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        metadata_offset: int,
+        *,
+        wants_to_stop: bool,
+        offline: frozenset[UUID] = frozenset(),
     ) -> HeartbeatReply:
+        """`offline`: the replicas, by `replica_id`, that are out of service there."""
         self.check()
         broker = self._publisher.image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
@@ -253,9 +266,23 @@ class ActiveController:
             self._change_soon(broker, lambda image: brokers.stop_broker(image, broker_id, self._min_insync))
         elif broker.fenced and is_caught_up and not broker.stopping and not wants_to_stop:
             self._change_soon(broker, lambda image: self._unfence(image, broker_id, broker_epoch))
+        elif not broker.fenced and self._offline.get(broker_id, (-1, offline)) != (broker_epoch, offline):
+            self._change_soon(
+                broker, lambda image: self._take_report(image, broker_id, broker_epoch, offline)
+            )
         return HeartbeatReply(
             is_caught_up, broker.fenced, wants_to_stop and (broker.stopping or broker.fenced)
         )
+
+    def _take_report(
+        self, image: MetadataImage, broker_id: int, broker_epoch: int, offline: frozenset[UUID]
+    ) -> Sequence[MetadataRecord]:
+        records = brokers.report_offline(image, broker_id, broker_epoch, offline, self._min_insync)
+        if records:
+            self._offline.pop(broker_id, None)  # until a heartbeat finds that nothing is left to do
+        else:
+            self._offline[broker_id] = (broker_epoch, offline)
+        return records
 
     def _change_soon(
         self, broker: BrokerImage, decide: Callable[[MetadataImage], Sequence[MetadataRecord]]
@@ -292,10 +319,11 @@ class ActiveController:
         return brokers.unfence_broker(image, broker_id, self._min_insync)
 
     async def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
-        """The connection of a broker's heartbeats has gone: perhaps its process has, too.
+        """The connection of a broker's heartbeats has gone: perhaps its process has, too."""
+        await self._probe(broker_id, broker_epoch, "after its connection broke")
 
-        One that is dying may still take connections for a moment, so it is looked at more than once.
-        """
+    async def _probe(self, broker_id: int, broker_epoch: int, since: str) -> None:
+        """One that is dying may still take connections for a moment, so it is looked at more than once."""
         lost_at_ms = self._now_ms()
         for _ in range(PROBES):
             broker = self._publisher.image.brokers.get(broker_id)
@@ -304,7 +332,8 @@ class ActiveController:
             try:
                 await self._peers.probe(broker_id)
             except PeerDownError:
-                await self._fence(broker_id, broker_epoch, "its process is gone")
+                noticed = seconds(self._now_ms() - lost_at_ms)
+                await self._fence(broker_id, broker_epoch, f"its process is gone, noticed {noticed} {since}")
                 return
             except PeerError as error:
                 log.info("broker %d: %s", broker_id, error)
@@ -314,7 +343,9 @@ class ActiveController:
                 return
 
     def _probe_soon(self, broker_id: int, broker_epoch: int) -> None:
-        probe = self._loop.create_task(self.connection_lost(broker_id, broker_epoch))
+        probe = self._loop.create_task(
+            self._probe(broker_id, broker_epoch, "after this controller took over")
+        )
         self._probes.add(probe)
         probe.add_done_callback(self._probes.discard)
 
@@ -327,9 +358,10 @@ class ActiveController:
                 self._sessions.forgive(int(late_s * 1000))
             for broker_id in self._sessions.silent(self._now_ms()):
                 broker = self._publisher.image.brokers.get(broker_id)
+                silent = seconds(self._sessions.silent_ms(broker_id, self._now_ms()))
                 self._sessions.end(broker_id)
                 if broker is not None and not broker.fenced:
-                    await self._fence(broker_id, broker.epoch, "it has been silent for a session")
+                    await self._fence(broker_id, broker.epoch, f"nothing was heard of it for {silent}")
 
     async def _fence(self, broker_id: int, broker_epoch: int, cause: str) -> None:
         def decide(image: MetadataImage) -> tuple[Sequence[MetadataRecord], None]:

@@ -22,6 +22,7 @@ from penstock.metadata.image import (
     ResourceType,
 )
 from penstock.metadata.records import MetadataRecordError
+from penstock.metadata.timeline import Timeline
 from penstock.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class MetadataPublisher:
         self.published_offset = 0
         """Everything before it is carried out on this node."""
         self.events: deque[Published] = deque(maxlen=EVENTS_KEPT)
+        self._timeline = Timeline()
         self._log = metadata_log
         self._log_level = log_level
         self._subscribers: list[Subscriber] = []
@@ -120,7 +122,8 @@ class MetadataPublisher:
                 raise StorageError(
                     f"the metadata log is damaged or too new (batch at offset {batch.base_offset}): {error}"
                 ) from error
-            for event in events_of(self.image, batch.records, quorum_epoch=batch.epoch):
+            for told in events_of(self.image, batch.records, quorum_epoch=batch.epoch):
+                event = self._timeline.told(told, batch.timestamp_ms)
                 self.events.append(Published(batch.base_offset, batch.timestamp_ms, event))
                 if self._is_publishing:  # else it happened before this process was there
                     cause = f" ({event.cause})" if event.cause else ""

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEADERLESS_S_MAX: Final = 5.0
-"""Without a leader for longer, the log says why."""
+WAITING_S_MAX: Final = 5.0
+"""Without a leader or a vote of its own for longer, the node's log says why."""
 NOTE_S: Final = 1.0
 """Between two notes of what is committed."""
 EVENTS_MAX: Final = 10_000
@@ -112,7 +112,7 @@ class QuorumDriver:
         self._is_ending = False
         self._votes: dict[int, str] = {}
         """What became of the last request for a vote, by voter."""
-        self._leaderless_from: float | None = None
+        self._waiting_from: float | None = None
         self._has_complained = False
         self._stood_still: StandStill | None = None
         self._note_timer: asyncio.TimerHandle | None = None
@@ -231,24 +231,34 @@ class QuorumDriver:
             self._listener.failed(error)
 
     def _maybe_complain(self) -> None:
-        """Say, once in a while without a leader, whom this node waits for."""
-        if self.core.leader_id is not None or not self.core.is_voter:
-            self._leaderless_from, self._has_complained = None, False
+        """Say, once in a while without a leader or a vote of its own, what this node waits for."""
+        is_leaderless = self.core.is_voter and self.core.leader_id is None
+        is_kept_out = not self.core.is_voter and self._me.node_id in self.core.voters.seats
+        if not is_leaderless and not is_kept_out:
+            self._waiting_from, self._has_complained = None, False
             return
         now_s = self._loop.time()
-        if self._leaderless_from is None:
-            self._leaderless_from = now_s
-        elif not self._has_complained and now_s - self._leaderless_from >= LEADERLESS_S_MAX:
+        if self._waiting_from is None:
+            self._waiting_from = now_s
+        elif not self._has_complained and now_s - self._waiting_from >= WAITING_S_MAX:
             self._has_complained = True
-            others = [node_id for node_id in self.core.voters.seats if node_id != self._me.node_id]
-            told = ", ".join(
-                f"{node_id} {self._votes.get(node_id, 'was not asked yet')}" for node_id in others
-            )
-            log.warning(
-                "metadata: no leader for %d s; of %d controllers %d must vote for one: %s. If most have lost"
-                " their disks for good: penstock cluster recover controllers",
-                LEADERLESS_S_MAX, len(others) + 1, self.core.votes_needed, told,
-            )  # fmt: skip
+            if is_leaderless:
+                self._complain_of_votes()
+            else:
+                log.warning(
+                    "metadata: the vote of controller %d belongs to another disk, and this node gets it when"
+                    " that is out of use. Does another process run under the same id?",
+                    self._me.node_id,
+                )
+
+    def _complain_of_votes(self) -> None:
+        others = [node_id for node_id in self.core.voters.seats if node_id != self._me.node_id]
+        told = ", ".join(f"{node_id} {self._votes.get(node_id, 'was not asked yet')}" for node_id in others)
+        log.warning(
+            "metadata: no leader for %d s; of %d controllers %d must vote for one: %s. If most have lost"
+            " their disks for good: penstock cluster recover controllers",
+            WAITING_S_MAX, len(others) + 1, self.core.votes_needed, told,
+        )  # fmt: skip
 
     async def _next_event(self) -> Event:
         if self._events.empty():

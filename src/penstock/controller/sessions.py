@@ -41,5 +41,10 @@ class BrokerSessions:
         session = self._sessions.get(broker_id)
         return session is not None and now_ms - session.heard_at_ms < self._session_ms
 
+    def silent_ms(self, broker_id: int, now_ms: int) -> int:
+        """For how long nothing was heard of it; 0 without a session."""
+        session = self._sessions.get(broker_id)
+        return 0 if session is None else now_ms - session.heard_at_ms
+
     def silent(self, now_ms: int) -> list[int]:
         return [broker_id for broker_id in self._sessions if not self.is_alive(broker_id, now_ms)]

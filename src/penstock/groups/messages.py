@@ -125,12 +125,7 @@ class MarkerReply:
     error: ErrorCode = ErrorCode.none
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmReply:
-    error: ErrorCode = ErrorCode.none
-
-
-Reply = JoinReply | SyncReply | LeaveReply | OffsetsReply | DeleteReply | MarkerReply | ConfirmReply
+Reply = JoinReply | SyncReply | LeaveReply | OffsetsReply | DeleteReply | MarkerReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +204,6 @@ class WriteMarker:
     producer: Producer
     is_commit: bool
     coordinator_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class WriteConfirmation:
-    """Something that changes nothing: once it is committed, its writer has led until after it was asked."""
-
-    token: int
 
 
 Effect = Answer | Write | WriteMarker

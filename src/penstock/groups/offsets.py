@@ -5,14 +5,17 @@ tombstone that follows one of them must cover its partition too, and one that wo
 alone (expiry) must not be written at all.
 
 What a transaction commits is `pending` from when it is written until the transaction's marker is: it
-becomes the group's offset then, or nothing.
+becomes the group's offset then, or nothing. Of several commits the one that was written last counts, whenever
+the markers come, for that is the one that compaction leaves in the log.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import count
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,11 +33,18 @@ class CommittedOffset:
     """Set by clients before OffsetCommit 5 that asked for a retention of their own."""
 
 
+class Prepared(NamedTuple):
+    offset: CommittedOffset
+    number: int
+    """Greater than that of all that were written before."""
+
+
 class Offsets:
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
-        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
-        """By producer id, what its open transaction will commit."""
+        self.pending: dict[int, dict[TopicPartition, Prepared]] = {}
+        """By producer id, what its open transaction will commit, unless something else is by then."""
+        self._numbers = count()
         self._in_flight: Counter[TopicPartition] = Counter()
 
     def is_empty(self) -> bool:
@@ -50,15 +60,29 @@ class Offsets:
             if not self._in_flight[partition]:
                 del self._in_flight[partition]
             if written:
-                self.committed[partition] = offset
+                self.commit(partition, offset)
+
+    def commit(self, partition: TopicPartition, offset: CommittedOffset) -> None:
+        """Take an offset that was written now, by no transaction."""
+        self.remove((partition,))
+        self.committed[partition] = offset
 
     def prepare(self, producer_id: int, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        self.pending.setdefault(producer_id, {}).update(offsets)
+        number = next(self._numbers)
+        prepared = {partition: Prepared(offset, number) for partition, offset in offsets.items()}
+        self.pending.setdefault(producer_id, {}).update(prepared)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         offsets = self.pending.pop(producer_id, {})
         if is_commit:
-            self.committed.update(offsets)
+            for partition, prepared in offsets.items():
+                self._forget_pending(partition, before=prepared.number)
+                self.committed[partition] = prepared.offset
+
+    def _forget_pending(self, partition: TopicPartition, before: float) -> None:
+        for offsets in self.pending.values():
+            if partition in offsets and offsets[partition].number < before:
+                del offsets[partition]
 
     def is_unstable(self, partition: TopicPartition) -> bool:
         """An open transaction may replace its offset."""
@@ -67,8 +91,7 @@ class Offsets:
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self.committed.pop(partition, None)
-            for offsets in self.pending.values():
-                offsets.pop(partition, None)
+            self._forget_pending(partition, before=inf)
 
     def known(self) -> list[TopicPartition]:
         """All partitions that have or will have an offset."""

@@ -33,10 +33,12 @@ def positions_of(groups: Iterable[Group], topics: Container[str]) -> Positions:
 
 
 def _offsets_in(offsets: Offsets) -> Iterable[tuple[TopicPartition, int]]:
-    for table in (offsets.committed, *offsets.pending.values()):
-        for where, offset in table.items():
-            if is_position(offset.metadata):
-                yield where, offset.offset
+    pending = [
+        (where, each.offset) for prepared in offsets.pending.values() for where, each in prepared.items()
+    ]
+    for where, offset in (*offsets.committed.items(), *pending):
+        if is_position(offset.metadata):
+            yield where, offset.offset
 
 
 def add(found: Positions, where: TopicPartition, group_id: str, offset: int) -> None:

@@ -74,7 +74,7 @@ def encode_group_key(group_id: str) -> bytes:
 
 
 CONFIRMATION: Final = (encode_offset_key("", "", -1), None)
-"""A tombstone of what cannot exist: replayed, it removes nothing, and compaction keeps the last at most."""
+"""See `CoordinatorShard.confirm`."""
 
 
 def encode_offset_value(value: CommittedOffset) -> bytes:

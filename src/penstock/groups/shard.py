@@ -67,7 +67,7 @@ class Shard:
                 group = group or self._create(decoded.group_id, now_ms)
                 offset = records.decode_offset_value(value)
                 if producer_id is None:
-                    group.offsets.committed[partition] = offset
+                    group.offsets.commit(partition, offset)
                 else:
                     self._prepare(group, producer_id, {partition: offset})
             elif group is not None:

@@ -11,7 +11,8 @@ its process may still run, or may have been down meanwhile and know nothing of i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from penstock.metadata.image import (
@@ -27,6 +28,7 @@ from penstock.metadata.records import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     MetadataRecord,
+    PartitionChangeRecord,
     RegisterBrokerRecord,
     RetireStorageRecord,
     ShutdownBrokerRecord,
@@ -34,6 +36,9 @@ from penstock.metadata.records import (
     UnregisterBrokerRecord,
 )
 from penstock.types import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ def register_broker(
         min_insync,
         f"broker {registration.broker_id} started: {cause}",
         loss_in=lambda topic: _maybe_loss(image, registration, is_wiped, topic),
+        offline=(),  # the new process will say what it cannot open
     )
     return records, broker_epoch
 
@@ -142,6 +148,28 @@ def unfence_broker(image: MetadataImage, broker_id: int, min_insync: MinInsync) 
         UnfenceBrokerRecord(broker_id, broker.epoch),
         *settle_replicas_of(image, broker_id, brokers, min_insync, f"broker {broker_id} is back"),
     ]
+
+
+def report_offline(
+    image: MetadataImage,
+    broker_id: int,
+    broker_epoch: int,
+    offline: Collection[UUID],
+    min_insync: MinInsync,
+) -> list[MetadataRecord]:
+    """A broker says which replicas, by `replica_id`, are out of service there: all there are."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or broker.epoch != broker_epoch:
+        return []
+    if not offline and not any(broker_id in each.offline for _, _, each in replicas_of(image, broker_id)):
+        return []  # as nearly always
+    changes = settle_replicas_of(image, broker_id, Liveness.of(image), min_insync, "", offline=offline)
+    return [replace(each, cause=_cause_of_report(broker_id, each)) for each in changes]
+
+
+def _cause_of_report(broker_id: int, change: PartitionChangeRecord) -> str:
+    is_offline = broker_id in (change.offline or ())
+    return f"the replica on broker {broker_id} is {'out of service' if is_offline else 'in service again'}"
 
 
 def stop_broker(image: MetadataImage, broker_id: int, min_insync: MinInsync) -> list[MetadataRecord]:

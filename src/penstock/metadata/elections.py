@@ -114,7 +114,8 @@ def _led_by_preferred(before: PartitionImage, brokers: Liveness) -> PartitionIma
     preferred = before.replicas[0]
     if preferred == before.leader:
         raise _not_needed()
-    if preferred not in before.isr or preferred not in brokers.electable:
+    is_whole = preferred in before.isr and preferred not in before.offline
+    if not is_whole or preferred not in brokers.electable:
         raise ApiError(
             ErrorCode.preferred_leader_not_available,
             f"The preferred leader, broker {preferred}, is not alive and in sync.",

@@ -50,6 +50,8 @@ class EventKind(StrEnum):
     LEADER_EPOCHS_BEGUN = "leader_epochs_begun"
     ISR_EXPANDED = "isr_expanded"
     ISR_SHRUNK = "isr_shrunk"
+    REPLICA_OFFLINE = "replica_offline"
+    REPLICA_ONLINE = "replica_online"
     REASSIGNMENT_STARTED = "reassignment_started"
     REASSIGNMENT_ENDED = "reassignment_ended"
 
@@ -205,6 +207,12 @@ def _differences(
         yield EventKind.ISR_EXPANDED, sets, joined
     if left:
         yield EventKind.ISR_SHRUNK, sets, left
+    for kind, some, others in (
+        (EventKind.REPLICA_OFFLINE, new, old),
+        (EventKind.REPLICA_ONLINE, old, new),
+    ):
+        if moved := tuple(each for each in some.offline if each not in others.offline):
+            yield kind, f"{partition} out of service: {_ids(old.offline)} → {_ids(new.offline)}", moved
     if (new.adding, new.removing) != (old.adding, old.removing):
         if new.adding or new.removing:
             text = f"{partition} moves from replicas {_ids(new.original)} to {_ids(new.target)}"

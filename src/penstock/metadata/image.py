@@ -92,6 +92,8 @@ class PartitionImage(NamedTuple):
     """Who left the set because its log may lack its end, since the leader last proved to be one."""
     wiped: tuple[int, ...] = ()
     """Replicas that came back with an empty disk and have not been in sync since."""
+    offline: tuple[int, ...] = ()
+    """Replicas that are out of service, on brokers that serve all else (KIP-858)."""
 
     @property
     def original(self) -> tuple[int, ...]:
@@ -108,6 +110,7 @@ def created(record: PartitionRecord) -> PartitionImage:
     image = PartitionImage(
         record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch,
         record.adding or (), record.removing or (), record.last_isr or (), record.wiped or (),
+        record.offline or (),
     )  # fmt: skip
     return image._replace(isr=(), last_isr=image.isr) if record.unclean else image
 
@@ -123,6 +126,7 @@ def changed(old: PartitionImage, record: PartitionChangeRecord) -> PartitionImag
         old.removing if record.removing is None else record.removing,
         old.last_isr if record.last_isr is None else record.last_isr,
         old.wiped if record.wiped is None else record.wiped,
+        old.offline if record.offline is None else record.offline,
     )
     # Version 0.1 kept a last member that may have lost data in the set, with this mark until it led.
     if record.unclean:

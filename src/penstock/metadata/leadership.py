@@ -12,22 +12,25 @@ their logs may be missing are remembered until a leader has proved to be one, by
 asked for: the committed records are with them or nowhere. How such a partition gets a leader again is in
 recovery.py.
 
+A replica that is out of service on a broker that is alive is no candidate, and leaves the set as one that is
+gone; if it has to be filled anew, as one that lost its data, as long as another is left. If nobody else can
+lead, a leader stays: it serves what it has, or says what is wrong with it.
+
 Any change begins a partition epoch, and a change of the leader a leader epoch. So does the end of a replica:
 it deletes its log, and should it come back, nothing is true any more of what the leader knew of it, nor of
-what a fetch says that it sent before.
+what a fetch says that it sent before. The same goes for a follower that is out of service, for it may come
+back with an empty log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+from uuid import UUID, uuid5
 
 from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from penstock.metadata.records import PartitionChangeRecord
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 MinInsync = Callable[[str], int]
 """min.insync.replicas in force for the topic of this name."""
@@ -63,10 +66,18 @@ class Loss(NamedTuple):
 
 
 def settled(
-    before: PartitionImage, brokers: Liveness, minimum: int, *, loss: Loss | None = None
+    before: PartitionImage,
+    brokers: Liveness,
+    minimum: int,
+    *,
+    loss: Loss | None = None,
+    offline: tuple[int, ...] | None = None,
 ) -> PartitionImage:
-    """The partition as it should be with these brokers."""
+    """The partition as it should be with these brokers; `offline` unless that is as before."""
     after = before if loss is None else _without_lost(before, loss)
+    after = after if offline is None else after._replace(offline=offline)
+    for each in after.offline:
+        brokers = brokers.with_stopping(each)
     after = _maybe_reassigned(after, brokers)
     leader = _elected(after, brokers)
     if leader != NO_LEADER:
@@ -75,6 +86,7 @@ def settled(
         leader=leader,
         last_isr=tuple(each for each in after.last_isr if each in after.replicas),
         wiped=tuple(each for each in after.wiped if each in after.replicas and each not in after.isr),
+        offline=tuple(each for each in after.offline if each in after.replicas),
     )
     return advanced(before, after)
 
@@ -121,7 +133,11 @@ def advanced(before: PartitionImage, after: PartitionImage) -> PartitionImage:
     """`after` under the epochs that it needs; `before` itself if nothing changed."""
     if after == before:
         return before
-    begins_epoch = after.leader != before.leader or not set(before.replicas) <= set(after.replicas)
+    begins_epoch = (
+        after.leader != before.leader
+        or not set(before.replicas) <= set(after.replicas)
+        or not set(after.offline) <= {*before.offline, after.leader}
+    )
     leader_epoch = before.leader_epoch + begins_epoch
     return after._replace(leader_epoch=leader_epoch, partition_epoch=before.partition_epoch + 1)
 
@@ -142,6 +158,7 @@ def change_record(
         cause=cause,
         last_isr=None if after.last_isr == before.last_isr else after.last_isr,
         wiped=None if after.wiped == before.wiped else after.wiped,
+        offline=None if after.offline == before.offline else after.offline,
     )
 
 
@@ -153,6 +170,16 @@ def replicas_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[TopicIma
                 yield topic, index, partition
 
 
+def replica_id(topic_id: UUID, partition: int) -> UUID:
+    """Stands for a broker's replica where Kafka has the id of a log directory."""
+    return uuid5(topic_id, str(partition))
+
+
+def damage_id(topic_id: UUID, partition: int) -> UUID:
+    """Told beside the `replica_id` of a replica that others have to fill anew: it is no copy any more."""
+    return uuid5(topic_id, f"{partition} is damaged")
+
+
 def settle_replicas_of(
     image: MetadataImage,
     broker_id: int,
@@ -161,12 +188,24 @@ def settle_replicas_of(
     cause: str,
     *,
     loss_in: Callable[[str], Loss | None] = lambda _topic: None,
+    offline: Collection[UUID] | None = None,
 ) -> list[PartitionChangeRecord]:
-    """What a change in the life of one broker means for the partitions that it holds."""
+    """What a change in the life of one broker means for the partitions that it holds.
+
+    `offline` are all that are out of service there, by `replica_id` and `damage_id`, unless these are as
+    before.
+    """
     minimum = cache(min_insync)
     records = []
     for topic, index, before in replicas_of(image, broker_id):
-        after = settled(before, brokers, minimum(topic.name), loss=loss_in(topic.name))
+        now_offline, loss = before.offline, loss_in(topic.name)
+        if offline is not None:
+            is_offline = bool(offline) and replica_id(topic.topic_id, index) in offline
+            others = tuple(each for each in before.offline if each != broker_id)
+            now_offline = (*others, broker_id) if is_offline else others
+            if is_offline and damage_id(topic.topic_id, index) in offline and set(before.isr) > {broker_id}:
+                loss = Loss(broker_id, is_wiped=False)
+        after = settled(before, brokers, minimum(topic.name), loss=loss, offline=now_offline)
         if after is not before:
             records.append(change_record(topic.topic_id, index, before, after, cause))
     return records

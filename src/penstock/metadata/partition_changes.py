@@ -148,10 +148,12 @@ def _check_members(image: MetadataImage, broker_id: int, before: PartitionImage,
         if member in before.isr:
             continue
         broker = image.brokers.get(member)
-        if broker is None or not broker.electable or broker.epoch != epoch:
+        is_whole = broker is not None and broker.electable and broker.epoch == epoch
+        if not is_whole or member in before.offline:
             raise ApiError(
                 ErrorCode.ineligible_replica,
-                f"Broker {member} with epoch {epoch} is fenced, stopping or another incarnation.",
+                f"Broker {member} with epoch {epoch} is fenced, stopping, another incarnation, or has its"
+                " replica out of service.",
             )
 
 

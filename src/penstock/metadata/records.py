@@ -123,6 +123,7 @@ class PartitionRecord:
     cause: str | None = None
     last_isr: Ids | None = None
     wiped: Ids | None = None
+    offline: Ids | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class PartitionChangeRecord:
     cause: str | None = None
     last_isr: Ids | None = None
     wiped: Ids | None = None
+    offline: Ids | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Lane(Enum):
     LATE_MARKERS = "late markers"
     """Those for partitions in which that took too long before: they hold up no others."""
     REPAIRS = "repairs"
-    """Reads of what is damaged here."""
+    """Reads of what is damaged here, and digests to compare with."""
     POSITIONS = "positions"
     """What subscriptions have got, asked for now and then; the answer waits until a write is committed."""
 

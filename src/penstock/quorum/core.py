@@ -155,9 +155,12 @@ class Quorum:
     # Time
 
     def start(self, now_ms: int) -> list[Effect]:
+        """Ask soon: whoever follows a leader names it, and where all have just started nobody does."""
         self._detach(self.epoch, now_ms)
         if self.is_voter and not self._node.others:
             self._stand(now_ms)
+        elif self.is_voter:
+            self.role = Unattached(now_ms + self._soon_ms())
         return self._effects()
 
     def tick(self, now_ms: int) -> list[Effect]:
@@ -277,7 +280,9 @@ class Quorum:
         elif len(self.voters.seats) - len(role.refused) < self.votes_needed:
             if role.is_pre_vote and self.leader_id is not None:
                 self._follow(self.leader_id, now_ms)  # the others hear it, so perhaps it can be heard again
-            elif not role.is_pre_vote:
+            elif role.is_pre_vote:  # nobody leads, and who is needed is not up yet: try again soon
+                self.role = Unattached(now_ms + self._limits.retry_ms + self._soon_ms())
+            else:
                 self._detach(self.epoch, now_ms)  # a split vote: try again soon, each after another time
                 self.role = Unattached(now_ms + self._soon_ms())
 

@@ -225,6 +225,9 @@ class Leadership:
     def _maybe_readmit(self) -> None:
         """A configured node that fetches with a new disk gets its seat again when it has caught up.
 
+        Unless somebody still fetches with the old one: two processes with one id would take the seat from
+        each other without end.
+
         The old voter leaves by one change and the new one comes by the next: only of two sets that differ by
         one voter any two majorities overlap.
         """
@@ -232,13 +235,20 @@ class Leadership:
         for replica, progress in self._replicas.items():
             if replica.node_id not in self._node.membership.configured.seats or replica in voters:
                 continue
-            if progress.end_offset < self._node.high_watermark:
+            if progress.end_offset < self._node.high_watermark or self._is_seat_used(replica, progress):
                 continue
             if replica.node_id in voters.seats:
                 self._append(VotersChange(voters.without(replica.node_id)))
             else:
                 self._append(VotersChange(voters.seated(replica)))
             return
+
+    def _is_seat_used(self, replica: Voter, progress: Progress) -> bool:
+        """Whether another process with the id of this replica votes, and is at work."""
+        if replica.node_id not in self._node.voters.seats:
+            return False
+        silent_ms = progress.fetched_at_ms - self._fetched_at_ms(replica.node_id)
+        return replica.node_id == self._node.me.node_id or silent_ms < self._node.limits.resign_ms
 
     def _append(self, entry: VotersChange | Bootstrapped) -> None:
         self._node.effects.append(Append(entry))

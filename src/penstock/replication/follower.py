@@ -109,6 +109,15 @@ class PartitionFollower:
         return self.high_watermark != before
 
     @property
+    def confirmed_end_offset(self) -> int:
+        """All before is committed, and was found in this epoch to be what the leader has.
+
+        The high watermark does not say that: it is kept from one epoch to the next, and after an election
+        that was not clean the log may be cut below it.
+        """
+        return min(self._leader_high_watermark, self._log.flushed_end_offset)
+
+    @property
     def log_start_offset(self) -> int:
         """Where our log should start, following the leader's; all before is to be deleted."""
         return max(self._log.log_start_offset, min(self._leader_log_start_offset, self.high_watermark))

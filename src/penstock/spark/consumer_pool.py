@@ -14,11 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Consumer
-
+from penstock.client.kafka.skipping_consumer import SkippingConsumer
 from penstock.spark.cluster import new_client
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
 
 IDLE_MAX: Final = 2
 """A stream and one more, as a batch that is read beside it."""
@@ -35,7 +37,7 @@ class ConsumerPool:
         key = tuple(sorted((name, repr(value)) for name, value in settings.items()))
         consumer = self._take(key)
         if consumer is None:
-            consumer = new_client(Consumer, dict(settings))
+            consumer = new_client(SkippingConsumer, dict(settings))
         try:
             yield consumer
             consumer.unassign()

@@ -206,6 +206,8 @@ class PartitionLog:
                 self._backend.written(job.runs)
             except OSError as error:
                 job.error = os_failure("read", self.name, error)
+        if self.error is not None:
+            return  # it was given up meanwhile
         if job.error is not None:
             self._fail(job.error)
             return
@@ -218,6 +220,11 @@ class PartitionLog:
         while (job := self.take_flush()) is not None:
             job.run()
             self.finish_flush(job)
+
+    def give_up(self, reason: str) -> None:
+        """Read-only from now on, for a reason that the log does not know of itself."""
+        if self.error is None:
+            self._fail(StorageError(reason))
 
     def _fail(self, error: StorageError) -> None:
         self.error = StorageError(
@@ -274,6 +281,14 @@ class PartitionLog:
     def closed_bytes(self) -> int:
         """Of all segments but the last."""
         return sum(segment.size for segment in self._backend.segments()[:-1])
+
+    @property
+    def compacted_to(self) -> int:
+        """Batches before this offset may not be those that other replicas have."""
+        try:
+            return compaction.CleanerState.load(self._backend).cleaned_to
+        except OSError as error:
+            raise os_failure("read", f"{self.name}/{compaction.CLEANER}", error) from error
 
     def scrub_pieces(self) -> Iterator[ScrubPiece]:
         """What is closed, to be checked in another thread; `confirm` is told of each that is not good."""

@@ -226,22 +226,24 @@ class GroupWriter:
         """Connect, lock, and store again what is missing; whether the group turned out to be stored."""
         connection = self._database.connect()
         try:
+            locked = connection.execute(
+                "SELECT pg_try_advisory_lock(%s, %s)", (LOCK_CLASS, self._node_id)
+            ).fetchone()
+            # A statement of its own: it must see what the last connection stored before it gave up the lock.
             found = connection.execute(
-                "SELECT pg_try_advisory_lock(%s, %s), session, number"
-                " FROM penstock.writes WHERE node_id = %s",
-                (LOCK_CLASS, self._node_id, self._node_id),
+                "SELECT session, number FROM penstock.writes WHERE node_id = %s", (self._node_id,)
             ).fetchone()
         except psycopg.Error:
             drop(connection)
             raise
         self._connection = connection
-        is_locked, session, number = found if found is not None else (True, None, 0)
+        session, number = found if found is not None else (None, 0)
         oldest = self._kept[0].number - 1 if self._kept else self._number
         if session != self._session:
             self._fail(f"another process has taken over node {self._node_id} in {self._database.name}")
         if number < oldest:
             self._fail(f"{self._database.name} has lost writes that it had confirmed")
-        if not is_locked:  # the server has not noticed yet that our last connection is gone
+        if locked != (True,):  # the server has not noticed yet that our last connection is gone
             raise psycopg.OperationalError("the lock of the lost connection is still held")
         missing = [kept for kept in self._kept if kept.number > number]
         for kept in missing:

@@ -10,6 +10,7 @@
     node-<id>/
       node.toml         what the node is told
       pid               the process that was last started for it
+      paused            the process that was last paused on purpose, see signalling.py
       log               what it said on stdout and stderr; log.1 is the one before
       data/             its own data folder
     gateway/            the same for the gateway, without settings
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -74,6 +76,10 @@ class NodeFolder:
     @property
     def log(self) -> Path:
         return self.path / "log"
+
+    def keeps_its_data(self) -> bool:
+        """Whether what the node holds outlives its process."""
+        return tomllib.loads(self.settings.read_text(encoding="utf-8")).get("storage") != "memory"
 
     def write_pid(self, pid: int) -> None:
         state = process_state(pid)

@@ -32,6 +32,8 @@ class Poller:
     def __init__(self, cluster_id: str, endpoints: Callable[[], Mapping[int, str]]) -> None:
         """`endpoints`: the admin endpoints of nodes that serve, by their ids."""
         self.answers: dict[int, dict[str, Any]] = {}
+        self.silent: frozenset[int] = frozenset()
+        """Nodes that were asked and did not answer."""
         self.events: list[dict[str, Any]] = []
         self._cluster_id = cluster_id
         self._endpoints = endpoints
@@ -63,6 +65,7 @@ class Poller:
         self.answers = {
             node_id: answer for node_id, answer in zip(endpoints, told, strict=True) if answer is not None
         }
+        self.silent = frozenset(endpoints.keys() - self.answers.keys())
         for node_id in self._best_informed():
             if await self._ask_events(endpoints[node_id]):
                 return

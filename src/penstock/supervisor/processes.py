@@ -10,10 +10,11 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import signalling
 from penstock.broker import node_status
 from penstock.broker.node_status import ProcessState, process_state
 from penstock.supervisor.output_logs import OutputLogs, keep_short
@@ -57,6 +58,8 @@ class SupervisedProcess:
         self.pid: int | None = None
         self.http: str | None = None
         """Its admin endpoint, once it serves."""
+        self.start_s: Mapping[str, float] = {}
+        """How long each phase of its start took, once it serves."""
         self._folder = folder
         self._command = command
         self._child: subprocess.Popen[bytes] | None = None
@@ -102,6 +105,9 @@ class SupervisedProcess:
     def state(self) -> ProcessState | None:
         return process_state(self.pid) if self.pid is not None else None
 
+    def is_paused_on_purpose(self) -> bool:
+        return self.pid is not None and signalling.is_paused_on_purpose(self._folder.settings, self.pid)
+
     def is_ready(self) -> bool:
         if self._prints_ready:
             return self._has_printed_ready()
@@ -109,6 +115,7 @@ class SupervisedProcess:
         if status is None or status.pid != self.pid:
             return False
         self.http = status.http
+        self.start_s = status.start_s
         return True
 
     def is_decommissioned(self) -> bool:

@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,9 +35,11 @@ from penstock.supervisor.services import (
     flights_command,
     gateway_command,
 )
-from penstock.supervisor.view import PAUSED, Cursor, Seen, cluster_status, merged_log
+from penstock.supervisor.view import PAUSED, Cursor, Seen, cluster_status, is_fenced, merged_log
+from penstock.supervisor.watchdog import Watchdog
 
 if TYPE_CHECKING:
+    from penstock.broker.node_status import ProcessState
     from penstock.supervisor.folder import ClusterFolder
     from penstock.supervisor.layout import ClusterLayout, Name
 
@@ -98,6 +100,9 @@ class Supervisor:
         self._endpoint = Endpoint(self._status, self._log, self._not_running)
         self._paused: set[Name] = set()
         """Somebody has stopped them with SIGSTOP: they answer nothing, and are not asked."""
+        self._watchdog = Watchdog()
+        # What is kept in memory would end with the process.
+        self._may_be_ended = {node.id for node in layout.nodes if folder.node(node.id).keeps_its_data()}
         self._output_logs = OutputLogs()
         self._bind_at = 0.0
         self._stop = asyncio.Event()
@@ -185,13 +190,14 @@ class Supervisor:
             self._ended(process, ending, self._restarts.ended(name, now))
         elif self._restarts.phase(name) is Phase.STARTING and process.is_ready():
             self._restarts.ready(name, now)
-            self._tell_of(process, "ready", "serves")
+            self._tell_of(process, "ready", *readiness(process.start_s))
         elif self._restarts.phase(name) is Phase.RUNNING:  # before, its log is searched for that
             process.keep_log_short(self._output_logs)
-        self._look_whether_paused(process)
-
-    def _look_whether_paused(self, process: SupervisedProcess) -> None:
         state = process.state()
+        self._look_whether_paused(process, state)
+        self._look_whether_hung(process, state)
+
+    def _look_whether_paused(self, process: SupervisedProcess, state: ProcessState | None) -> None:
         is_paused = state is not None and state.paused
         if is_paused and process.name not in self._paused:
             self._paused.add(process.name)
@@ -200,6 +206,22 @@ class Supervisor:
             self._paused.discard(process.name)
             if state is not None:
                 self._tell_of(process, "resumed", "goes on")
+
+    def _look_whether_hung(self, process: SupervisedProcess, state: ProcessState | None) -> None:
+        """Ends a node that hangs, so that its clients look for another leader; see watchdog.py."""
+        name = process.name
+        if state is None or name not in self._may_be_ended or self._restarts.phase(name) is not Phase.RUNNING:
+            return
+        cause = self._watchdog.look(
+            name,
+            self._loop.time(),
+            is_stopped=state.paused and not process.is_paused_on_purpose(),
+            is_silent=name in self._poller.silent and is_fenced(self._poller.answers, name),
+        )
+        if cause is not None:
+            log.warning("%s hangs and is ended: %s", process.label, cause)
+            self._tell_of(process, "hung", "hangs and is ended", cause=cause)
+            process.signal(signal.SIGKILL)
 
     def _left(self, node_id: int, process: SupervisedProcess) -> bool:
         """Its broker is out of the cluster: whether the node is, too. With both roles it goes on."""
@@ -345,3 +367,11 @@ class Supervisor:
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)
+
+
+def readiness(start_s: Mapping[str, float]) -> tuple[str, str | None]:
+    """That a process serves, and after what, as far as it has told."""
+    if not start_s:
+        return "serves", None
+    phases = ", ".join(f"{took:.2f} s {phase}" for phase, took in start_s.items())
+    return f"serves, {sum(start_s.values()):.2f} s after its start", phases

@@ -67,6 +67,14 @@ def newest_answer(answers: Answers, controller: int | None) -> Mapping[str, Any]
     return answers[min(answers)] if answers else {}
 
 
+def is_fenced(answers: Answers, node_id: int | str) -> bool:
+    """Whether the others have fenced the broker of this node."""
+    newest = newest_answer(answers, active_controller(answers))
+    return any(
+        broker["id"] == node_id and broker.get("state") == FENCED for broker in newest.get("brokers", [])
+    )
+
+
 def described(seen: Seen) -> dict[str, Any]:
     return {"pid": seen.pid, "state": seen.state}
 

@@ -41,6 +41,10 @@ def encode_key(transactional_id: str) -> bytes:
     return int16(VERSION) + string(transactional_id)
 
 
+CONFIRMATION: Final = (encode_key(""), None)
+"""See `CoordinatorShard.confirm`."""
+
+
 def decode_key(data: bytes) -> str:
     reader = FieldReader(data)
     _check_version(reader.int16(), "key")

@@ -33,6 +33,10 @@ class CompressionError(Exception):
     """The compressed bytes cannot be opened."""
 
 
+class TooLargeError(CompressionError):
+    """They are not opened, for what they would become."""
+
+
 def decompress(codec: int, data: bytes | memoryview, size_max: int = DECOMPRESSED_SIZE_MAX) -> bytes:
     """The plain bytes. What is damaged, or would be larger than `size_max`, is a CompressionError."""
     if codec == NONE:
@@ -49,8 +53,10 @@ def decompress(codec: int, data: bytes | memoryview, size_max: int = DECOMPRESSE
         try:
             return bytes(memoryview(plain)[: into(data, plain)])
         except cramjam.DecompressionError as error:
-            if room == size_max or not any(word in str(error) for word in _TOO_SMALL):
+            if not any(word in str(error) for word in _TOO_SMALL):
                 raise CompressionError(str(error)) from error
+            if room == size_max:
+                raise TooLargeError(str(error)) from error
         room = min(room * 4, size_max)
 
 

@@ -26,6 +26,10 @@ _OWN_RESPONSES = {(65, 0): DescribeTransactionsResponse}
 """Answers that kio cannot read as they are."""
 
 
+def response_schema(api_key: int, version: int) -> type[Any]:
+    return _OWN_RESPONSES.get((api_key, version)) or load_response_schema(api_key, version)
+
+
 class Exchange:
     """One API in one version, from the side that asks."""
 
@@ -35,8 +39,7 @@ class Exchange:
         self._request_type = load_request_schema(api_key, version)
         self._names = names_in(self._request_type)
         self._write = entity_writer(self._request_type)
-        response_type = _OWN_RESPONSES.get((api_key, version)) or load_response_schema(api_key, version)
-        self._read = entity_reader(response_type)
+        self._read = entity_reader(response_schema(api_key, version))
         self._is_flexible: bool = self._request_type.__flexible__
 
     def request(self, correlation_id: int, client_id: str, body: Body | bytes) -> bytes:

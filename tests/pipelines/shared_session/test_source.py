@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from tests.support import topics
 from tests.support.broker import BrokerProcess
 from tests.support.ports import free_port
+from tests.support.raw import RawClient, make_batch, poison_batch
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
@@ -150,6 +151,14 @@ def test_starting_at_a_time(spark: SparkSession, bootstrap: str, topic: str) -> 
         b"8",
         b"9",
     ]
+
+
+def test_poison_is_passed_over(spark: SparkSession, bootstrap: str, topic: str) -> None:
+    with RawClient(bootstrap) as raw:
+        raw.create_topic(topic)
+        for batch in (make_batch([b"before"]), poison_batch(), make_batch([b"after"])):
+            raw.produce(topic, batch)
+    assert values(load(spark, bootstrap, subscribe=topic)) == [b"before", b"after"]
 
 
 def test_an_empty_topic(spark: SparkSession, bootstrap: str, topic: str) -> None:

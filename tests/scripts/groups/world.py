@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from typing import NamedTuple
 
 from penstock.groups import records
 from penstock.groups.limits import GroupLimits
@@ -16,6 +17,7 @@ from penstock.groups.messages import (
     LeaveReply,
     LeavingMember,
     OffsetsReply,
+    Producer,
     SyncReply,
     SyncRequest,
     Write,
@@ -45,12 +47,19 @@ def subscription(topics: str) -> bytes:
     return b"\x00\x00" + len(names).to_bytes(4) + encoded + b"\xff\xff\xff\xff"
 
 
+class LogRecord(NamedTuple):
+    key: bytes | None
+    """None in the marker of a transaction, which has no value if it aborts."""
+    value: bytes | None
+    producer_id: int | None = None
+
+
 class World:
     def __init__(self) -> None:
         self.limits = GroupLimits(initial_rebalance_delay_ms=0)
         self.now_ms = 0
         self.shard = Shard(self.limits)
-        self.log: list[tuple[bytes, bytes | None]] = []
+        self.log: list[LogRecord] = []
         self.queue: deque[Write] = deque()
         self.writes = "go"
         self.clients: dict[str, Client] = {}
@@ -99,7 +108,8 @@ class World:
             write = self.queue.popleft()
             error = ErrorCode.none if self.writes == "go" else ErrorCode[self.writes]
             if error is ErrorCode.none:
-                self.log += write.records
+                producer_id = write.producer and write.producer.id
+                self.log += [LogRecord(*record, producer_id) for record in write.records]
                 self.lines += [f"log: {show_record(key, value)}" for key, value in write.records]
             else:
                 self.lines.append(f"log: refused with {error.name}")
@@ -192,6 +202,7 @@ class World:
         group_id = options.pop("group", "g")
         metadata = options.pop("metadata", "")
         retention = options.pop("retention", None)
+        producer_id = options.pop("transaction", None)
         generation_id = int(options.pop("generation", client.generation_id))
         request = CommitRequest(
             member_id=options.pop("member", client.member_id),
@@ -207,15 +218,37 @@ class World:
                 )
                 for name, offset in options.items()
             },
+            producer=None if producer_id is None else Producer(int(producer_id), 0),
         )
         token = self._token(f"commit {plain[0]}")
         self._carry_out(self.shard.commit(group_id, token, request, self.now_ms))
+
+    def do_end(self, plain: list[str], options: dict[str, str]) -> None:
+        """The marker of a transaction is written."""
+        producer_id, is_commit = int(plain[0]), plain[1] == "commit"
+        self.log.append(LogRecord(None, b"" if is_commit else None, producer_id))
+        self.shard.transaction_ended(producer_id, is_commit=is_commit)
+
+    def do_compact(self, plain: list[str], options: dict[str, str]) -> None:
+        """Of each key the last record stays that was not aborted. Every transaction must have ended."""
+        kept: dict[object, LogRecord] = {}
+        aborted: set[int | None] = set()
+        for position, record in reversed(list(enumerate(self.log))):
+            if record.key is None:
+                (aborted.add if record.value is None else aborted.discard)(record.producer_id)
+                kept[position] = record
+            elif record.producer_id is None or record.producer_id not in aborted:
+                kept.setdefault(record.key, record)
+        self.log = list(kept.values())[::-1]
 
     def do_offsets(self, plain: list[str], options: dict[str, str]) -> None:
         group = self.shard.groups.get(plain[0] if plain else "g")
         committed = {} if group is None else group.offsets.committed
         for where, offset in sorted(committed.items()):
-            self.lines.append(f"{where} {offset.offset} epoch {offset.leader_epoch} {offset.metadata!r}")
+            unstable = " unstable" if group.offsets.is_unstable(where) else ""
+            self.lines.append(
+                f"{where} {offset.offset} epoch {offset.leader_epoch} {offset.metadata!r}{unstable}"
+            )
 
     def do_delete_offsets(self, plain: list[str], options: dict[str, str]) -> None:
         token = self._token("delete-offsets")
@@ -254,8 +287,11 @@ class World:
         """The coordinator crashes and another loads what is in the log."""
         self.queue.clear()
         self.shard = Shard(self.limits)
-        for key, value in self.log:
-            self.shard.replay(key, value, self.now_ms)
+        for key, value, producer_id in self.log:
+            if key is not None:
+                self.shard.replay(key, value, self.now_ms, producer_id)
+            elif producer_id is not None:
+                self.shard.transaction_ended(producer_id, is_commit=value is not None)
         self._carry_out(self.shard.finish_loading(self.now_ms))
 
     def do_group(self, plain: list[str], options: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kio.index import load_request_schema, load_response_schema
+from kio.index import load_request_schema
 from kio.serial import entity_reader, entity_writer
 
 from penstock.broker.broker import Broker
@@ -18,6 +18,7 @@ from penstock.broker.reply import Deferred, Reply
 from penstock.broker.router import Router, Waiting
 from penstock.config import NodeConfig
 from penstock.storage import MemoryStorage
+from penstock.wire.exchange import response_schema
 from penstock.wire.shapes import lower
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _names(value: object) -> frozenset[str]:
 def read_response(key: int, version: int, frame: bytes) -> Any:
     length, correlation_id = struct.unpack_from(">ii", frame)
     assert (length, correlation_id) == (len(frame) - 4, 42)
-    response_type = load_response_schema(key, version)
+    response_type = response_schema(key, version)
     has_tags = response_type.__flexible__ and key != API_VERSIONS_KEY
     response, size = entity_reader(response_type)(frame, 8 + has_tags)
     assert 8 + has_tags + size == len(frame), "bytes are left over"

@@ -157,6 +157,7 @@ def test_metrics() -> None:
         "penstock_log_damaged_ranges 1",
         "penstock_scrubbed_bytes_total 700",
         "penstock_scrub_damage_found_total 0",
+        "penstock_scrub_disagreements_total 0",
         "penstock_scrub_progress_ratio 0.25",
         'penstock_log_damaged_bytes{topic="t",partition="0",offset="7",file="t-0/0.log"} 88',
         "penstock_log_records 15",

@@ -81,6 +81,19 @@ def test_internal_topics_are_created_once_whoever_asks_first() -> None:
     with_cluster(work)
 
 
+def test_internal_topics_wait_for_a_broker_that_is_away() -> None:
+    """It would never get a replica."""
+
+    async def work(cluster: SmallCluster, _client: InProcess) -> None:
+        await cluster.other.stop()
+        await eventually(lambda: cluster.controller.controller.image.brokers[2].fenced)
+        with pytest.raises(ApiError) as refused:
+            await cluster.controller.channel.ensure_internal_topic("__consumer_offsets", 4, {})
+        assert refused.value.code is ErrorCode.coordinator_not_available
+
+    with_cluster(work)
+
+
 def test_producer_ids_of_two_brokers_are_different() -> None:
     async def work(cluster: SmallCluster, client: InProcess) -> None:
         clients = (client, InProcess(cluster.controller))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.broker import coordinator_shard
+from penstock.broker import coordinator, coordinator_shard
 from penstock.broker.broker import Broker
 from penstock.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from penstock.broker.lifecycle import Lifecycle
@@ -26,8 +26,9 @@ from penstock.storage import MemoryStorage
 from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode, TopicPartition
 from penstock.wire.records import Record, encode_batch
-from tests.unit.broker.in_process import WAIT_S_MAX, begin_epoch, eventually
+from tests.unit.broker.in_process import WAIT_S_MAX, InProcess, begin_epoch, eventually
 
+LIST_GROUPS = 16
 QUICK = GroupLimits(
     initial_rebalance_delay_ms=5, session_timeout_ms_min=10, offsets_retention_ms=0,
     offsets_retention_check_interval_ms=20,
@@ -431,6 +432,24 @@ def test_who_is_cut_off_while_it_loads_sends_clients_elsewhere(monkeypatch: pyte
         with pytest.raises(ApiError) as refused:
             groups.shard("g")
         assert refused.value.code is ErrorCode.coordinator_load_in_progress
+
+    run(ask)
+
+
+def test_who_asks_for_all_groups_is_answered_though_some_cannot_be_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coordinator, "LOAD_S_MAX", 0.05)
+
+    async def ask(broker: Broker) -> None:
+        groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1)])
+        await groups.commit("g", committing(5))
+        partition = groups.shard("g").partition
+        monkeypatch.setattr(partition, "committed", lambda _end_offset: asyncio.Event().wait())
+        begin_epoch(partition, partition.leader_epoch + 1)
+        answer = await InProcess(broker).ask(LIST_GROUPS, 4, {})
+        assert (answer.error_code, answer.groups) == (ErrorCode.coordinator_load_in_progress, ())
 
     run(ask)
 

@@ -62,8 +62,7 @@ class World:
         """The last one stays."""
         self.image = SimpleNamespace(
             brokers={
-                broker_id: SimpleNamespace(epoch=10 * broker_id, fenced=False, stopping=False)
-                for broker_id in (1, 2, 3)
+                broker_id: SimpleNamespace(epoch=10 * broker_id, electable=True) for broker_id in (1, 2, 3)
             }
         )
         parts: Any = (self.partitions, self, self)
@@ -95,7 +94,7 @@ class World:
             lag_ms_max=LAG_MS_MAX,
             now_ms=self.now_ms,
         )
-        image = SimpleNamespace(replicas=replicas)
+        image = SimpleNamespace(replicas=replicas, offline=())
         self.partitions.append(
             SimpleNamespace(
                 topic_id=TOPIC_ID,
@@ -173,7 +172,7 @@ def test_partitions_that_need_nobody_or_are_led_elsewhere_are_passed_over() -> N
     run(work)
 
 
-@pytest.mark.parametrize("state", ["fenced", "stopping", "unknown", "another incarnation"])
+@pytest.mark.parametrize("state", ["fenced or stopping", "unknown", "another incarnation", "out of service"])
 def test_who_may_not_join_is_not_proposed(state: str) -> None:
     async def work(world: World) -> None:
         leader = world.lead(1, 2)
@@ -182,8 +181,10 @@ def test_who_may_not_join_is_not_proposed(state: str) -> None:
                 del world.image.brokers[3]
             case "another incarnation":
                 world.image.brokers[3].epoch += 1
+            case "out of service":
+                world.partitions[0].image.offline = (3,)
             case _:
-                setattr(world.image.brokers[3], state, True)
+                world.image.brokers[3].electable = False
         world.fetched(leader, 2)
         world.fetched(leader, 3)
         await a_while()
@@ -244,7 +245,7 @@ def test_after_a_refusal_of_what_was_sent_twice_the_set_that_is_gets_a_new_epoch
         leader = world.lead(1)
 
         def refused_for_its_fencing(changes: list[IsrChange]) -> list[IsrOutcome]:
-            world.image.brokers[2].fenced = True
+            world.image.brokers[2].electable = False
             return refused(ErrorCode.ineligible_replica, 0)(changes)
 
         world.answers = [ErrorCode.request_timed_out, refused_for_its_fencing, ErrorCode.request_timed_out]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.metadata.brokers import Registration
 
 ME, EPOCH = 2, 7
+OFFLINE = frozenset({uuid.UUID(int=8)})
 SESSION_MS = 200
 FENCED = HeartbeatReply(is_caught_up=False, is_fenced=True, should_shut_down=False)
 WELL = HeartbeatReply(is_caught_up=True, is_fenced=False, should_shut_down=False)
@@ -58,7 +59,9 @@ class World:
         self.publisher = SimpleNamespace(published_offset=99)
         storage = MemoryStorage(uuid.UUID(int=5), node_id=ME, cluster_id="abc")
         parts: Any = (storage, self, self)
-        self.lifecycle = Lifecycle(config, *parts, is_clean=True, on_failure=self.failures.append)
+        self.lifecycle = Lifecycle(
+            config, *parts, is_clean=True, on_failure=self.failures.append, offline=lambda: OFFLINE
+        )
 
     async def register(self, registration: Registration, cluster_id: str | None) -> int:
         assert cluster_id == "abc"
@@ -75,9 +78,15 @@ class World:
         await eventually(condition)
 
     async def heartbeat(
-        self, broker_id: int, broker_epoch: int, metadata_offset: int, *, wants_to_stop: bool
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        metadata_offset: int,
+        *,
+        wants_to_stop: bool,
+        offline: frozenset[uuid.UUID],
     ) -> HeartbeatReply:
-        assert (broker_id, metadata_offset) == (ME, 99)
+        assert (broker_id, metadata_offset, offline) == (ME, 99, OFFLINE)
         self.heartbeats.append((broker_epoch, wants_to_stop))
         reply = answered(self.answers_heartbeat)
         assert isinstance(reply, HeartbeatReply)
@@ -273,6 +282,19 @@ def test_the_wish_to_stop_does_not_wait_for_the_next_heartbeat() -> None:
         world.answers_heartbeat = [MAY_STOP]
         await asyncio.wait_for(world.lifecycle.stop(), WAIT_S_MAX)
         assert world.heartbeats == [(EPOCH, False), (EPOCH, True)]
+
+    asyncio.run(work())
+
+
+def test_nor_does_what_is_out_of_service() -> None:
+    async def work() -> None:
+        world = World(replace(CONFIG, cluster=ClusterLimits(broker_heartbeat_ms=60_000)))
+        await begun(world.lifecycle)
+        await eventually(lambda: len(world.heartbeats) == 1)
+        world.lifecycle.tell_soon()
+        await eventually(lambda: len(world.heartbeats) == 2)
+        world.answers_heartbeat = [MAY_STOP]
+        await asyncio.wait_for(world.lifecycle.stop(), WAIT_S_MAX)
 
     asyncio.run(work())
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from penstock.metadata.records import FenceBrokerRecord
 from tests.unit.broker.in_process import InProcess, with_broker
+from tests.unit.broker.small_cluster import SmallCluster, with_cluster
 
 METADATA = 3
+API_VERSIONS = 18
 
 
 def test_a_client_is_never_told_of_no_broker_at_all() -> None:
@@ -20,3 +26,49 @@ def test_a_client_is_never_told_of_no_broker_at_all() -> None:
         assert [each.node_id for each in answer.brokers] == [1]
 
     with_broker(work)
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("librdkafka", [1, 2]), ("confluent-kafka-python", [1, 2]), ("apache-kafka-java", [1]), ("", [1])],
+)
+def test_a_broker_that_has_just_been_fenced_is_still_named_to_librdkafka(name: str, named: list[int]) -> None:
+    """Else it ends its thread, and with it the new leader of what that thread had. Others would ask it."""
+
+    async def work(cluster: SmallCluster, _client: InProcess) -> None:
+        controller = cluster.controller.controller
+        client = InProcess(cluster.controller)
+        software = {"client_software_name": name, "client_software_version": "1"}
+        await client.ask(API_VERSIONS, 3, software)
+        await cluster.other.lifecycle.until_unfenced()
+        epoch = controller.image.brokers[2].epoch
+        await controller.active.change(lambda _: ([FenceBrokerRecord(2, epoch)], None))
+        answer = await client.ask(METADATA, 12, {"topics": []})
+        assert [each.node_id for each in answer.brokers] == named
+
+    with_cluster(work)
+
+
+def test_a_process_that_was_not_let_in_yet_waits_before_it_names_leaders() -> None:
+    """It would name those of before it was away."""
+
+    async def work(cluster: SmallCluster, client: InProcess) -> None:
+        unfenced = cluster.other.lifecycle._unfenced
+        unfenced.clear()
+        asked = asyncio.ensure_future(client.ask(METADATA, 12, {"topics": []}))
+        await asyncio.wait([asked], timeout=0.05)
+        assert not asked.done()
+        unfenced.set()
+        assert [each.node_id for each in (await asked).brokers] == [1, 2]
+
+    with_cluster(work)
+
+
+def test_it_does_not_wait_for_ever() -> None:
+    async def work(cluster: SmallCluster, client: InProcess) -> None:
+        await cluster.other.lifecycle.stop()  # no more heartbeats
+        cluster.other.lifecycle._unfenced.clear()
+        answer = await client.ask(METADATA, 12, {"topics": []})
+        assert 1 in [each.node_id for each in answer.brokers]
+
+    with_cluster(work)

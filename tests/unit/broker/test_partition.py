@@ -30,11 +30,14 @@ class ByHand:
 
     def __init__(self) -> None:
         self.jobs: list[tuple[FlushJob, Callable[[FlushJob], None]]] = []
-        self.failures: list[str] = []
-        """Why a leader asked its broker to give up."""
+        self.failures = 0
+        """How often a log has become read-only."""
 
     def submit(self, job: FlushJob, done: Callable[[FlushJob], None]) -> None:
         self.jobs.append((job, done))
+
+    def failed(self) -> None:
+        self.failures += 1
 
     def finish(self, error: StorageError | None = None) -> None:
         job, done = self.jobs.pop(0)
@@ -68,7 +71,7 @@ def make(image: PartitionImage = ALONE, *, min_insync: int = 1) -> tuple[Partiti
         lambda: 1,
         lambda: 1,
         1_000,
-        writers.failures.append,
+        writers.failed,
     )
     config = effective_topic_config({"min.insync.replicas": str(min_insync)})
     partition = Partition(TopicPartition("t", 0), log.topic_id, log, image, config, ALL, surroundings)
@@ -148,15 +151,23 @@ def test_a_failed_flush_fails_who_waits_and_who_comes() -> None:
     with pytest.raises(ApiError, match="No space left") as caught:
         append(partition)
     assert caught.value.code == ErrorCode.kafka_storage_error
-    assert writers.failures == []  # nobody else could lead
+    assert writers.failures == 1
 
 
-def test_a_leader_whose_disk_fails_makes_room_for_the_others() -> None:
+def test_a_log_that_is_given_up_is_read_only_and_its_flush_counts_for_nothing() -> None:
     partition, writers = make(OF_THREE)
+    codes: list[ErrorCode | None] = []
     append(partition)
-    writers.finish(StorageError("cannot write t-0: No space left on device"))
-    (reason,) = writers.failures
-    assert "No space left" in reason
+    partition.when_flushed(1, lambda error: codes.append(error.code if error else None))
+    partition.give_up("a flush of t-0 has not ended for 30000 ms")
+    assert codes == [ErrorCode.kafka_storage_error]
+    assert writers.failures == 1
+    assert partition.is_busy, "its file is not to be closed"
+    writers.finish()
+    assert not partition.is_busy
+    assert partition.log.flushed_end_offset == 0
+    with pytest.raises(ApiError, match="has not ended"):
+        append(partition)
 
 
 def test_draining_waits_for_the_flush_and_sends_everybody_home() -> None:

@@ -38,6 +38,7 @@ class Log:
 
     def __init__(self) -> None:
         self.found = [DAMAGE]
+        self.given_up: list[str] = []
 
     def damage(self) -> list[DamagedRange]:
         return self.found
@@ -79,7 +80,13 @@ def run(
     image = SimpleNamespace(isr=(1, 2, 3), leader=3)
     log = Log()
     partition: Any = SimpleNamespace(
-        topic="t", index=0, topic_id=TOPIC_ID, log=log, image=image, high_watermark=high_watermark
+        topic="t",
+        index=0,
+        topic_id=TOPIC_ID,
+        log=log,
+        image=image,
+        high_watermark=high_watermark,
+        give_up=log.given_up.append,
     )
     metrics = Metrics()
 
@@ -126,11 +133,13 @@ def test_nobody_is_asked_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(peers.asked) > 4
 
 
-def test_where_others_have_other_bytes_the_log_is_noted_for_the_next_start() -> None:
+def test_where_others_have_other_bytes_the_log_is_given_up_to_be_filled_anew() -> None:
     storage = MemoryStorage()
-    run(FakePeers({2: PeerError("gone"), 3: ErrorCode.kafka_storage_error}), storage=storage)
+    log, _ = run(FakePeers({2: PeerError("gone"), 3: ErrorCode.kafka_storage_error}), storage=storage)
+    assert log.given_up == []
     assert DamagedLogs(storage).maybe_reason("t-0", TOPIC_ID) is None, "nobody has said that it differs"
-    run(FakePeers({2: PeerError("gone"), 3: {5: stored(5) + b"compacted"}}), storage=storage)
+    log, _ = run(FakePeers({2: PeerError("gone"), 3: {5: stored(5) + b"compacted"}}), storage=storage)
+    assert len(log.given_up) == 1
     noted = DamagedLogs(storage)
     assert "from offset 5 on is damaged" in str(noted.maybe_reason("t-0", TOPIC_ID))
     assert noted.maybe_reason("t-0", UUID(int=99)) is None, "that was another topic of this name"

@@ -172,7 +172,7 @@ class Follower:
     def __init__(self, leader: Leader) -> None:
         self.writers = WriterThreads(asyncio.get_running_loop())
         self.surroundings = Surroundings(
-            ME, self.writers, Metrics(), lambda: 1, lambda: 1, 1_000, leader_failed=lambda _: None
+            ME, self.writers, Metrics(), lambda: 1, lambda: 1, 1_000, failed=lambda: None
         )
         self.fetchers = ReplicaFetchers(
             ME,
@@ -307,6 +307,29 @@ def test_a_leader_that_is_away_is_asked_again() -> None:
         assert partition.log.log_end_offset == 0
         leader.error = ErrorCode.none
         await eventually(lambda: partition.log.flushed_end_offset == 1)
+
+    run(3, work)
+
+
+def test_a_leader_that_ceases_to_answer_is_doubted_at_once_and_for_a_session() -> None:
+    async def work(leader: Leader, follower: Follower) -> None:
+        fetchers = follower.fetchers
+        assert not fetchers.has_just_lost(LEADER), "nothing is followed"
+        leader.is_down = True
+        fetchers.assign([follower.partition(new_log(), epoch=3)])
+        await eventually(lambda: len(leader.asked) == 2)
+        assert not fetchers.has_just_lost(LEADER), "it never answered"
+        leader.is_down = False
+        before = len(leader.asked)
+        await eventually(lambda: len(leader.asked) == before + 2)
+        assert not fetchers.has_just_lost(LEADER)
+        leader.is_down = True
+        await eventually(lambda: fetchers.has_just_lost(LEADER))
+        fetchers.limits = ClusterLimits(broker_session_ms=0)
+        assert not fetchers.has_just_lost(LEADER), "by now the controller has noticed, or it is not so"
+        fetchers.limits = ClusterLimits()
+        leader.is_down = False
+        await eventually(lambda: not fetchers.has_just_lost(LEADER))
 
     run(3, work)
 

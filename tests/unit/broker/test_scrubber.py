@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker import scrubber as scrubber_module
 from penstock.broker.metrics import Metrics
-from penstock.broker.scrubber import Scrubber
+from penstock.broker.scrubber import NO_BROKER, Scrubber
 from penstock.config import NodeConfig
 from penstock.storage import StorageError
 from penstock.storage.interface import DamagedRange
@@ -30,10 +30,10 @@ class Piece:
     def __init__(self, *, is_good: bool | OSError = True) -> None:
         self._is_good = is_good
 
-    def is_good(self) -> bool:
+    def maybe_digest(self) -> bytes | None:
         if isinstance(self._is_good, OSError):
             raise self._is_good
-        return self._is_good
+        return b"digest" if self._is_good else None
 
 
 class Log:
@@ -60,9 +60,12 @@ def with_scrubber(
     work: Callable[[Scrubber, Metrics], Awaitable[None]], logs: dict[str, Log], **config: Any
 ) -> None:
     async def run() -> None:
-        partitions: Any = [SimpleNamespace(topic=topic, index=0, log=log) for topic, log in logs.items()]
+        partitions: Any = [
+            SimpleNamespace(topic=topic, index=0, log=log, follower=None) for topic, log in logs.items()
+        ]
         metrics = Metrics()
-        scrubber = Scrubber(NodeConfig(**config), partitions, metrics)
+        nobody: Any = None  # leaders ask nobody
+        scrubber = Scrubber(NodeConfig(**config), partitions, metrics, nobody)
         await work(scrubber, metrics)
         await scrubber.stop()
 
@@ -73,7 +76,7 @@ def test_what_is_found_is_counted_and_told(caplog: pytest.LogCaptureFixture) -> 
     async def work(scrubber: Scrubber, metrics: Metrics) -> None:
         ended = await scrubber.ask(None, 10)
         assert (ended.bytes_total, ended.bytes_left) == (4000, 0)
-        assert ended.found() == [("t", 0, DAMAGE)]
+        assert ended.found() == [("t", 0, DAMAGE, NO_BROKER)]
         assert (metrics.scrubbed_bytes, metrics.scrub_damage_found) == (4000, 1)
         assert "t-0 has rotted: t-0/0.log is damaged at byte 300 (CRC mismatch)" in caplog.text
 

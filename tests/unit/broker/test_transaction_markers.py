@@ -67,6 +67,23 @@ def test_a_partition_that_is_stuck_holds_up_no_other(monkeypatch: pytest.MonkeyP
     with_broker(work)
 
 
+def test_one_that_was_late_has_a_queue_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(client: InProcess) -> None:
+        await two_partitions(client, monkeypatch)
+        stuck = send(client, 1, STUCK)
+        markers = client.broker.transactions._markers
+        await eventually(lambda: STUCK in markers._late)
+        monkeypatch.setattr(marker_writer, "COMMIT_S_MAX", 60)
+        log = client.broker.partitions.require(*STUCK).log
+        end_offset = log.log_end_offset
+        await eventually(lambda: log.log_end_offset > end_offset)  # the next attempt is under way
+        async with asyncio.timeout(5):
+            await send(client, 2, WELL).wait()
+        assert not stuck.is_set()
+
+    with_broker(work)
+
+
 def test_whoever_asks_for_a_marker_is_answered_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(client: InProcess) -> None:
         await two_partitions(client, monkeypatch)

@@ -20,7 +20,7 @@ from penstock.client.kafka.cluster import Cluster
 from penstock.client.kafka.raw.requests import GroupOffset
 from penstock.client.kafka.subscriber import KafkaSubscriber
 from penstock.client.kafka.transactional import TRANSACTION_S_MAX
-from penstock.client.pubsub.inbox import Inbox, Lost
+from penstock.client.pubsub.inbox import Inbox, Lost, Skipped
 from penstock.client.pubsub.messages import Message, Outgoing, Partition
 from penstock.client.pubsub.positions import Position
 from tests.unit.client.fake_brokers import FakeBrokers, FakeCluster
@@ -35,9 +35,11 @@ class FakeReader:
     """COUNT messages in one partition, at the even offsets."""
 
     first = 0
+    poison = range(0)
+    """Offsets that are passed over."""
 
     def __init__(self, *_: object) -> None:
-        self.inbox: Inbox[Message | Lost] = Inbox()
+        self.inbox: Inbox[Message | Lost | Skipped] = Inbox()
         self._next: dict[Partition, int] = {}
 
     @property
@@ -58,7 +60,10 @@ class FakeReader:
             self.inbox.add(SOURCE, Lost(self._next[SOURCE], self.first))
             self._next[SOURCE] = self.first
         for offset in range(0, 2 * COUNT, 2):
-            if offset >= self._next[SOURCE]:
+            if offset >= self._next[SOURCE] and offset in self.poison:
+                self.inbox.add(SOURCE, Skipped(self.poison.stop))
+                self._next[SOURCE] = self.poison.stop
+            elif offset >= self._next[SOURCE]:
                 self.inbox.add(SOURCE, Message(*SOURCE, offset, str(offset // 2).encode()))
                 self._next[SOURCE] = offset + 1
 
@@ -218,13 +223,44 @@ def test_lost_messages_are_told_once(
     assert get_text(subscriber) == "3"
 
 
+@pytest.mark.parametrize("own", [None, {}])
+def test_a_position_behind_poison_is_written_when_all_before_it_was_got(
+    open_subscriber: Opener, monkeypatch: pytest.MonkeyPatch, own: dict[Partition, int] | None
+) -> None:
+    monkeypatch.setattr(FakeReader, "poison", range(4, 2 * COUNT))
+    cluster = subscribed()
+    subscriber = open_subscriber(cluster, own=own)
+    assert [message.text for message in subscriber.get(9, 0)] == ["0", "1"]
+    assert cluster.offsets[SOURCE].offset == (3 if own is None else 0)
+    assert get_text(subscriber) is None
+    subscriber.finish()
+    assert cluster.offsets[SOURCE].offset == 2 * COUNT
+
+
+def test_poison_in_the_middle_of_a_transaction_moves_nothing_before_its_end(
+    open_subscriber: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeReader, "poison", range(4, 8))
+    cluster = subscribed()
+    subscriber = open_subscriber(cluster)
+    with subscriber.transaction() as transaction:
+        found = [transaction.get(0) for _ in range(3)]
+        assert cluster.offsets[SOURCE].offset == 0
+    assert [message.text for message in found if message] == ["0", "1", "4"]
+    assert cluster.offsets[SOURCE].offset == 9
+
+
 def lossy(chance: random.Random) -> Callable[[int], str]:
     return lambda _: "" if chance.random() < 0.7 else chance.choice(["request lost", "answer lost"])
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_copies_are_exact_through_lives_and_losses(open_subscriber: Opener, clock: Clock, seed: int) -> None:
+def test_copies_are_exact_through_lives_and_losses(
+    open_subscriber: Opener, clock: Clock, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     chance = random.Random(seed)
+    poison = range(first := 2 * chance.randrange(COUNT), first + 2 * chance.randrange(4))
+    monkeypatch.setattr(FakeReader, "poison", poison)
     cluster = subscribed()
     for _ in range(200):
         try:
@@ -236,7 +272,7 @@ def test_copies_are_exact_through_lives_and_losses(open_subscriber: Opener, cloc
     subscriber = open_subscriber(cluster)
     while copy_one(subscriber) is not None:
         pass
-    assert cluster.committed == [str(number).encode() for number in range(COUNT)]
+    assert cluster.committed == [str(number).encode() for number in range(COUNT) if 2 * number not in poison]
 
 
 @pytest.mark.parametrize("seed", range(25))

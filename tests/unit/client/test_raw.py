@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from penstock.client.kafka.raw.requests import (
     commit_offsets,
     delete_offsets,
     end_transaction,
+    fetch,
     fetch_offsets,
     find_coordinator,
     init_producer_id,
@@ -219,6 +221,27 @@ def test_list_end() -> None:
     assert (partition.timestamp, partition.current_leader_epoch, body.replica_id) == (-1, -1, -1)
     one = {"partition_index": 1, "error_code": ErrorCode.none, "offset": 99}
     assert answer(request, {"topics": [{"name": "t", "partitions": [one]}]}) == (0, 99)
+
+
+@pytest.mark.parametrize("aborted", [[(7, 3), (9, 40)], None])
+def test_fetch(aborted: list[tuple[int, int]] | None) -> None:
+    request = fetch(("t", 1), 42, READ_COMMITTED)
+    body = read(request)
+    (topic,) = body.topics
+    (partition,) = topic.partitions
+    assert (topic.topic, partition.partition, partition.fetch_offset) == ("t", 1, 42)
+    assert (body.isolation_level, body.replica_id, body.max_wait) == (READ_COMMITTED, -1, timedelta(0))
+    entries = [{"producer_id": producer, "first_offset": first} for producer, first in aborted or ()]
+    one = {
+        "partition_index": 1,
+        "error_code": ErrorCode.none,
+        "high_watermark": 99,
+        "last_stable_offset": 98,
+        "aborted_transactions": None if aborted is None else entries,
+        "records": None if aborted is None else b"some bytes",
+    }
+    found = answer(request, {"responses": [{"topic": "t", "partitions": [one]}]})
+    assert found == (0, aborted or [], b"" if aborted is None else b"some bytes")
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 63, 64, -64, -65, 300, 2**31, -(2**31)])

@@ -22,6 +22,8 @@ def test_heartbeats_prolong_a_session() -> None:
     sessions.heard(1, 10, 1_500)
     assert sessions.silent(3_499) == []
     assert sessions.silent(3_500) == [1]
+    assert sessions.silent_ms(1, 3_500) == 2_000
+    assert sessions.silent_ms(2, 3_500) == 0
 
 
 def test_an_earlier_process_does_not_keep_the_session_of_a_later_one() -> None:

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.groups.limits import GroupLimits
-from penstock.groups.messages import CommitRequest, JoinRequest, LeavingMember, SyncRequest, Write
+from penstock.groups.messages import CommitRequest, JoinRequest, LeavingMember, Producer, SyncRequest, Write
 from penstock.groups.offsets import CommittedOffset
 from penstock.groups.shard import Shard
 from penstock.groups.states import GroupState
 from penstock.types import ErrorCode, TopicPartition
+from tests.support.steps import steps
 
 if TYPE_CHECKING:
     from penstock.groups.group import Group
 
 SMALL, LARGE = 20, 500
-
-
-def steps(work: Callable[[], object]) -> int:
-    """Lines that Python runs: the same for the same work, on any machine."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def request(number: int, member_id: str = "") -> JoinRequest:
@@ -105,3 +85,22 @@ def costs(size: int) -> dict[str, int]:
 
 def test_requests_cost_the_same_in_large_groups() -> None:
     assert costs(LARGE) == costs(SMALL)
+
+
+def transaction_of_one_among(count: int) -> int:
+    shard = Shard(GroupLimits())
+    offset = CommittedOffset(offset=1, commit_timestamp_ms=0)
+    for number in range(count):
+        request = CommitRequest(
+            offsets={TopicPartition("t", 0): offset}, producer=None if number else Producer(7, 0)
+        )
+        for effect in shard.commit(f"g{number}", 1, request, 0):
+            assert isinstance(effect, Write)
+            shard.written(effect, ErrorCode.none, 0)
+    ending = steps(lambda: shard.transaction_ended(7, is_commit=True))
+    assert TopicPartition("t", 0) in shard.groups["g0"].offsets.committed
+    return ending
+
+
+def test_the_end_of_a_transaction_does_not_look_at_groups_that_are_not_in_it() -> None:
+    assert transaction_of_one_among(LARGE) == transaction_of_one_among(SMALL)

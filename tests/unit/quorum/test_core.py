@@ -97,6 +97,18 @@ def of_type(effects: list[Effect], kind: type[Effect]) -> list[Effect]:
     return [effect for effect in effects if isinstance(effect, kind)]
 
 
+def carried_out(quorum: Quorum, effects: list[Effect], now_ms: int) -> list[ControlEntry]:
+    """What the leader appends to the log, by these effects and by what follows from them."""
+    entries = []
+    while appends := of_type(effects, Append):
+        (append,) = appends
+        assert isinstance(append, Append)
+        entries.append(append.entry)
+        quorum.appended(log_of(quorum).append(quorum.epoch), append.entry)
+        effects = quorum.flushed(now_ms)
+    return entries
+
+
 def vote(epoch: int, candidate: Voter, log_end: LogEnd, *, to: Voter = A, pre: bool = False) -> VoteRequest:
     return VoteRequest(epoch, candidate, log_end, pre, to.storage_id)
 
@@ -417,14 +429,7 @@ def test_the_first_voter_set_needs_everybody() -> None:
 def test_a_node_alone_founds_its_cluster_at_once() -> None:
     log = Log([])
     quorum = Quorum(A, VoterSet.of_ids([1]), ElectionState(), log, LIMITS, jitter=lambda low, _: low)
-    effects = quorum.start(0)
-    entries = []
-    while appends := of_type(effects, Append):
-        (append,) = appends
-        assert isinstance(append, Append)
-        entries.append(append.entry)
-        quorum.appended(log.append(1), append.entry)
-        effects = quorum.flushed(0)
+    entries = carried_out(quorum, quorum.start(0), 0)
     assert entries == [LeaderChange(1), VotersChange(VoterSet({1: A.storage_id})), Bootstrapped()]
     assert quorum.takes_entries
     assert quorum.high_watermark == 3
@@ -434,11 +439,25 @@ def test_a_wiped_voter_leaves_and_comes_back_in_two_changes() -> None:
     quorum = node()
     lead(quorum)
     quorum.fetch_request(1, FetchRequest(2, B, 4, 2), 510)
-    effects = quorum.fetch_request(2, FetchRequest(2, C_WIPED, 4, 2), 520)
+    assert of_type(quorum.fetch_request(2, FetchRequest(2, C_WIPED, 4, 2), 520), Append) == []
+    now_ms = 520 + LIMITS.resign_ms  # nobody has fetched with the old disk for long
+    effects = quorum.fetch_request(3, FetchRequest(2, C_WIPED, 4, 2), now_ms)
     without = VotersChange(VOTERS.without(3))
     assert of_type(effects, Append) == [Append(without)]
     quorum.appended(log_of(quorum).append(2), without)
-    quorum.flushed(530)
-    assert of_type(quorum.fetch_request(3, FetchRequest(2, C_WIPED, 5, 2), 540), Append) == []
-    effects = quorum.fetch_request(4, FetchRequest(2, B, 5, 2), 550)
+    quorum.flushed(now_ms)
+    assert of_type(quorum.fetch_request(4, FetchRequest(2, C_WIPED, 5, 2), now_ms), Append) == []
+    effects = quorum.fetch_request(5, FetchRequest(2, B, 5, 2), now_ms)
     assert of_type(effects, Append) == [Append(VotersChange(VOTERS.seated(C_WIPED)))]
+
+
+def test_two_processes_with_one_id_do_not_take_the_seat_from_each_other() -> None:
+    quorum = node()
+    lead(quorum)
+    entries = []
+    for now_ms in range(510, 10_000, 100):
+        for replica in (B, C, C_WIPED, Voter(1, UUID(int=11))):
+            request = FetchRequest(2, replica, log_of(quorum).log_end_offset, 2)
+            entries += carried_out(quorum, quorum.fetch_request(now_ms, request, now_ms), now_ms)
+    assert entries == []
+    assert quorum.voters == VOTERS

@@ -73,6 +73,16 @@ def test_a_high_watermark_told_before_the_logs_agree_does_not_count() -> None:
     log.truncate(6)
     partition.flushed()
     assert partition.high_watermark == 2
+    assert partition.confirmed_end_offset == 0
+
+
+def test_what_an_earlier_epoch_committed_is_confirmed_when_the_leader_of_this_one_says_so() -> None:
+    partition = follower(Log([(5, 0)], 4), 4)
+    assert (partition.high_watermark, partition.confirmed_end_offset) == (4, 0)
+    partition.answered(ReplicaAnswer(high_watermark=3))
+    assert (partition.high_watermark, partition.confirmed_end_offset) == (4, 3)
+    partition.answered(ReplicaAnswer(high_watermark=9, has_records=True))
+    assert partition.confirmed_end_offset == 4
 
 
 def test_the_high_watermark_goes_back_with_the_log() -> None:

@@ -365,6 +365,65 @@ def test_a_commit_that_came_through_is_not_repeated(
     storage.close()
 
 
+GATE = """
+CREATE FUNCTION pass_the_gate() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1);
+    RETURN true;
+END $$;
+ALTER TABLE penstock.writes RENAME TO writes_behind_the_gate;
+CREATE VIEW penstock.writes AS SELECT * FROM penstock.writes_behind_the_gate WHERE pass_the_gate();
+"""
+"""Who reads the number of the last group commit has its snapshot, and then waits while the gate is locked."""
+
+
+def test_a_commit_that_comes_through_while_another_connection_is_made_is_not_repeated(
+    own_postgres: PostgresProcess, node: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = own_postgres.create_database(f"late_commit_{node}")
+    storage = PostgresStorage.open(url, node)
+    log, writer = open_log(storage), storage._writer
+    append_flushed(log, batch([b"a"]))
+    store, connect, old, tries = writer._store, writer._database.connect, writer._connection, list[None]()
+    assert old is not None
+
+    def counting() -> object:
+        tries.append(None)
+        return connect()
+
+    with psycopg.connect(url, autocommit=True) as gate:
+        gate.execute(GATE)
+
+        def lost_before_the_commit(group: postgres_writer._Group) -> None:
+            monkeypatch.setattr(writer, "_store", store)
+            execute = old.execute
+            monkeypatch.setattr(old, "execute", lambda text, *rest: text == "COMMIT" or execute(text, *rest))
+            store(group)
+            monkeypatch.undo()
+            monkeypatch.setattr(writer._database, "connect", counting)
+            gate.execute("SELECT pg_advisory_lock(1)")
+            writer._connection = None  # the server has not noticed yet
+            raise psycopg.OperationalError("the connection is lost")
+
+        monkeypatch.setattr(writer, "_store", lost_before_the_commit)
+        append(log, batch([b"b"]))
+        flush = threading.Thread(target=log.flush)
+        flush.start()
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        wait_until(lambda: len(tries) > 1 or gate.execute(waiting).fetchone() == (1,), "a new connection")
+        old.execute("COMMIT")
+        old.close()
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s::bigint::oid"
+        wait_until(
+            lambda: gate.execute(held, (node,)).fetchone() == (0,) or len(tries) > 1, "an end of the old one"
+        )
+        gate.execute("SELECT pg_advisory_unlock(1)")
+        flush.join()
+    assert log.error is None
+    assert values(log) == [b"a", b"b"]
+    storage.close()
+
+
 def test_a_database_that_went_back_in_time_is_not_written_to(postgres: PostgresProcess) -> None:
     node_id = next(NODE_IDS)
     storage = PostgresStorage.open(postgres.url(), node_id)

@@ -292,7 +292,7 @@ def test_scrubbing_finds_what_rotted_since_it_was_checked(folder: Path) -> None:
         assert log.read(14, 1, end_offset=ALL), "what was read once is not checked again"
         pieces = list(log.scrub_pieces())
         assert sum(piece.size for piece in pieces) == log.closed_bytes
-        (bad,) = [piece for piece in pieces if not piece.is_good()]
+        (bad,) = [piece for piece in pieces if not piece.maybe_digest()]
         (found,) = log.confirm(bad)
         assert (found.file, found.position, found.first_offset) == (str(path), position, 14)
         assert log.confirm(bad) == [], "it is no news"
@@ -308,7 +308,7 @@ def test_scrubbing_goes_in_pieces_and_leaves_the_active_segment(
         paths = {piece.segment.path for piece in pieces}
         assert paths == {str(path) for path in segments(folder)[:-1]}
         assert len(pieces) == 2 * len(paths)
-        assert all(piece.is_good() for piece in pieces)
+        assert all(piece.maybe_digest() for piece in pieces)
 
 
 def test_scrubbing_goes_on_while_segments_go(folder: Path) -> None:
@@ -317,11 +317,11 @@ def test_scrubbing_goes_on_while_segments_go(folder: Path) -> None:
         first = next(pieces)
         path, position = place_of(folder, 1)
         flip(path, position + 80)
-        assert not first.is_good()
+        assert not first.maybe_digest()
         log.delete_records_before(int(segments(folder)[2].stem))
         assert log.confirm(first) == [], "it is not a part of the log any more"
         with pytest.raises(FileNotFoundError):
-            first.is_good()
+            first.maybe_digest()
         left = {piece.segment.path for piece in pieces}
         assert left == {str(path) for path in segments(folder)[:-1]}
 
@@ -331,7 +331,7 @@ def test_a_suspicion_is_confirmed_by_what_is_there_now(folder: Path) -> None:
         first = next(log.scrub_pieces())
         path, position = place_of(folder, 2)
         flip(path, position + 80)
-        assert not first.is_good()
+        assert not first.maybe_digest()
         log.truncate_to(2)
         for value in VALUES[2:]:
             append_flushed(log, batch([value]), leader_epoch=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +16,12 @@ from penstock.types import ApiError, ErrorCode
 from penstock.wire.batch import TRANSACTIONAL, read_header
 from penstock.wire.control import Marker, encode_marker, maybe_marker
 from penstock.wire.records import Record, decode_records, encode_batch
+from tests.support.steps import steps
 from tests.unit.storage.builders import ALL, NOW_MS, TOPIC_ID, append, append_flushed, small_config
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.storage import PartitionLog, Storage
 
 COMMIT, ABORT = Marker(is_commit=True, coordinator_epoch=3), Marker(is_commit=False, coordinator_epoch=3)
@@ -270,3 +274,23 @@ def test_against_a_naive_model(steps: list[tuple[str, int]], start: int, end: in
             assert is_aborted == (fate[offset] == "abort")
         within = [each for each in aborted if each.first_offset < end and each.last_offset >= start]
         assert found.aborted_between(start, end) == within
+
+
+def after_many(count: int) -> Transactions:
+    transactions = Transactions()
+    for offset in range(0, 2 * count, 2):
+        transactions.begin(offset, offset)
+        transactions.end(offset, offset + 1, is_commit=False)
+    return transactions
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [lambda after: after.last_stable_offset(ALL), lambda after: after.aborted_between(10, 12)],
+    ids=["last stable offset", "aborted"],
+)
+def test_what_readers_need_costs_no_more_after_many_transactions(
+    ask: Callable[[Transactions], object],
+) -> None:
+    few, many = (steps(partial(ask, after_many(count))) for count in (20, 500))
+    assert many <= few + 10, "a search by halves"

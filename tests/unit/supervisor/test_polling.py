@@ -75,6 +75,7 @@ def test_who_does_not_answer_or_is_a_stranger_is_left_out(monkeypatch: pytest.Mo
             poller = Poller("abc", lambda: endpoints)
             await poller.refresh()
             assert list(poller.answers) == [1]
+            assert poller.silent == {2, 3, 4}
             assert 0 < poller.took_s < 0.9, "waiting for it is no reason to ask the others less often"
             with pytest.raises(NoAnswerError):
                 await get_json(endpoints[3], "/v1/cluster")

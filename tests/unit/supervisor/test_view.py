@@ -10,6 +10,7 @@ from penstock.supervisor.view import (
     Seen,
     active_controller,
     cluster_status,
+    is_fenced,
     merged_log,
 )
 
@@ -118,6 +119,14 @@ def test_a_process_that_runs_may_be_fenced_and_one_that_does_not_is_down() -> No
     processes = RUNNING | {2: Seen(None, "down")}
     states = [each["state"] for each in cluster_status(LAYOUT, processes, answers, {})["brokers"]]
     assert states == ["running", "down"]
+
+
+def test_whether_the_others_have_fenced_a_broker() -> None:
+    stale, newest = answer(1001, {}), answer(1001, {}, two="fenced")
+    assert is_fenced({1: stale, 1001: newest}, 2)
+    assert not is_fenced({1: stale, 1001: newest}, 1)
+    assert not is_fenced({1: newest, 1001: stale}, 2)
+    assert not is_fenced({}, 2), "nobody says so"
 
 
 def test_the_active_controller_s_view_is_the_newest() -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 @api(18, 0, 4)
-def api_versions(_request: ApiVersionsRequest, context: RequestContext) -> Body:
+def api_versions(request: ApiVersionsRequest, context: RequestContext) -> Body:
+    context.connection.client_software = request.client_software_name
     return body(context.broker.registry, ErrorCode.none)
 
 

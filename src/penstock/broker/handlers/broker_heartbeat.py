@@ -1,5 +1,7 @@
 """BrokerHeartbeat (63), version 1, between nodes: a broker is there, and how far it knows the metadata.
 
+The field for offline log directories names the replicas that are out of service: see metadata/brokers.py.
+
 The connection is remembered as the broker's: when it breaks, the controller looks if the process is gone.
 """
 
@@ -25,6 +27,7 @@ def broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestContext) -
             request.broker_epoch,
             request.current_metadata_offset,
             wants_to_stop=request.want_shut_down,
+            offline=frozenset(each for each in request.offline_log_dirs if each is not None),
         )
     except ApiError as error:
         return {"error_code": error.code}

@@ -1,4 +1,7 @@
-"""DescribeTransactions (65), version 0: where the transactions of some ids stand."""
+"""DescribeTransactions (65), version 0: where the transactions of some ids stand.
+
+Who ends a transaction by hand decides by it, so a coordinator that may have been replaced finds out first.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,20 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @api(65, 0, 0)
-def describe_transactions(request: DescribeTransactionsRequest, context: RequestContext) -> Body:
+async def describe_transactions(request: DescribeTransactionsRequest, context: RequestContext) -> Body:
     return {
         "transaction_states": [
-            {"transactional_id": transactional_id, **_describe(transactional_id, context)}
+            {"transactional_id": transactional_id, **await _describe(transactional_id, context)}
             for transactional_id in request.transactional_ids
         ]
     }
 
 
-def _describe(transactional_id: str, context: RequestContext) -> dict[str, Any]:
+async def _describe(transactional_id: str, context: RequestContext) -> dict[str, Any]:
+    coordinator = context.broker.transactions
     try:
-        transaction = context.broker.transactions.maybe_transaction(transactional_id)
+        await coordinator.prove(transactional_id)
+        transaction = coordinator.maybe_transaction(transactional_id)
     except ApiError as error:
         return _nothing(error.code)
     if transaction is None or transaction.value is None:

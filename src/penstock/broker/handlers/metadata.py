@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.broker import Broker
     from penstock.broker.context import RequestContext
-    from penstock.metadata.image import BrokerImage, MetadataImage, TopicImage
+    from penstock.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
     from penstock.wire.shapes import Body
 
 NULLABLE_NAMES_FROM = 12
@@ -43,21 +43,23 @@ async def metadata(request: MetadataRequest, context: RequestContext) -> Body:
     broker = context.broker
     # A node that is new, or has lost its disk, knows nothing yet, and would say that there are no topics.
     await broker.controller.until(lambda: bool(broker.controller.image.brokers))
+    # One that was away would send clients to who led before.
+    await broker.until_served()
     wanted = request.topics
     if wanted is None or (context.api_version == 0 and not wanted):
         image = broker.controller.image
-        topics = _Topics(image, request.include_topic_authorized_operations)
+        topics = _Topics(broker, image, request.include_topic_authorized_operations)
         listed = [topics.describe(topic) for topic in image.topics.values()]
     else:
         errors = await _create_missing(broker, request)
         image = broker.controller.image
-        topics = _Topics(image, request.include_topic_authorized_operations)
+        topics = _Topics(broker, image, request.include_topic_authorized_operations)
         listed = [topics.find(topic, errors) for topic in wanted]
     if context.api_version < NULLABLE_NAMES_FROM:
         for answer in listed:
             answer["name"] = answer["name"] or ""
     body: dict[str, Any] = {
-        "brokers": [{"node_id": each.id, **endpoint_fields(each)} for each in _brokers(image)],
+        "brokers": [{"node_id": each.id, **endpoint_fields(each)} for each in _brokers(context, image)],
         "cluster_id": broker.cluster_id,
         "controller_id": broker.config.node_id,
         "topics": listed,
@@ -67,10 +69,23 @@ async def metadata(request: MetadataRequest, context: RequestContext) -> Body:
     return body
 
 
-def _brokers(image: MetadataImage) -> Sequence[BrokerImage]:
-    """Those alive; all of them while none is known to be, since librdkafka forgets whoever is not named here,
-    and told of none has nobody left to ask, ever again."""
-    return image.live_brokers() or sorted(image.brokers.values(), key=lambda each: each.id)
+def _brokers(context: RequestContext, image: MetadataImage) -> Sequence[BrokerImage]:
+    """Those alive, and to librdkafka those that were until a moment ago, see fencings.py; all of them while
+    none is known to be, since librdkafka forgets whoever is not named here, and told of none has nobody left
+    to ask, ever again."""
+    every = sorted(image.brokers.values(), key=lambda each: each.id)
+    is_recent = context.broker.fencings.is_recent if is_librdkafka(context) else _never
+    return [each for each in every if not each.fenced or is_recent(each.id)] or every
+
+
+def is_librdkafka(context: RequestContext) -> bool:
+    """Or one of the clients that are built on it."""
+    software = context.connection.client_software
+    return "rdkafka" in software or software.startswith("confluent-kafka")
+
+
+def _never(_broker_id: int) -> bool:
+    return False
 
 
 async def _create_missing(broker: Broker, request: MetadataRequest) -> dict[str, ErrorCode]:
@@ -98,9 +113,12 @@ async def _create_missing(broker: Broker, request: MetadataRequest) -> dict[str,
 
 
 class _Topics:
-    def __init__(self, image: MetadataImage, with_operations: bool) -> None:
+    def __init__(self, broker: Broker, image: MetadataImage, with_operations: bool) -> None:
         self._image = image
-        self._live = {broker.id for broker in image.live_brokers()}
+        self._live = {each.id for each in image.live_brokers()}
+        # A client that is told of a leader looks for no other. Whoever has just lost its leader asks at once,
+        # perhaps before the controller has noticed; told that there is none it asks again a moment later.
+        self._leading = {each for each in self._live if not broker.fetchers.has_just_lost(each)}
         self._operations = ALL_TOPIC_OPERATIONS if with_operations else OPERATIONS_NOT_ASKED
 
     def find(self, wanted: MetadataRequestTopic, errors: dict[str, ErrorCode]) -> dict[str, Any]:
@@ -121,7 +139,7 @@ class _Topics:
         live = self._live
         partitions = []
         for index, partition in topic.partitions.items():
-            has_leader = partition.leader in live
+            has_leader = partition.leader in self._leading
             partitions.append(
                 {
                     "error_code": ErrorCode.none if has_leader else ErrorCode.leader_not_available,
@@ -130,7 +148,7 @@ class _Topics:
                     "leader_epoch": partition.leader_epoch,
                     "replica_nodes": partition.replicas,
                     "isr_nodes": partition.isr,
-                    "offline_replicas": _offline(partition.replicas, live),
+                    "offline_replicas": _offline(partition, live),
                 }
             )
         return {
@@ -143,8 +161,10 @@ class _Topics:
         }
 
 
-def _offline(replicas: Sequence[int], live: set[int]) -> Sequence[int]:
-    return () if live.issuperset(replicas) else tuple(each for each in replicas if each not in live)
+def _offline(partition: PartitionImage, live: set[int]) -> Sequence[int]:
+    if not partition.offline and live.issuperset(partition.replicas):
+        return ()
+    return tuple(each for each in partition.replicas if each not in live or each in partition.offline)
 
 
 def _unknown(error_code: ErrorCode, name: str | None, topic_id: UUID | None = None) -> dict[str, Any]:

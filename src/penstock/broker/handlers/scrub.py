@@ -3,7 +3,8 @@
 A request begins a round, or tells of the one that it began; repeated until nothing is left, it tells of its
 end. The first result has no folder: `total_bytes` are those of the round, `usable_bytes` those that are left.
 Each other one is a damaged stretch: its file, topic and partition, `partition_size` its bytes, `offset_lag`
-the offset at which it begins. Kafka has no such request; its clients are not told of this version.
+the offset at which it begins; `total_bytes` is -1, or the id of the leader that it differs from. Kafka has no
+such request; its clients are not told of this version.
 """
 
 from __future__ import annotations
@@ -51,4 +52,5 @@ def _damage(found: Found) -> Body:
         "error_code": ErrorCode.kafka_storage_error,
         "log_dir": found.damage.file,
         "topics": [{"name": found.topic, "partitions": [partition]}],
+        "total_bytes": found.differs_from,
     }

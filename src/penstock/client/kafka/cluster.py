@@ -13,11 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from penstock.client.errors import DisconnectedServerError
 from penstock.client.kafka.failures import UNKNOWN_TOPIC, as_error, error_code, error_line, passes
+from penstock.client.kafka.skipping_consumer import SkippingConsumer
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ClusterMetadata
@@ -72,10 +73,12 @@ class Cluster:
             # The addresses are the one setting that is not ours.
             raise ValueError(f"broker {self.bootstrap!r}: {error_line(error)}") from error
 
-    def reader(self, group_id: str, **own: Any) -> Consumer:
+    def reader(
+        self, group_id: str, on_skip: Callable[[tuple[str, int], int], None] | None = None, **own: Any
+    ) -> SkippingConsumer:
         """Of committed messages, at places that it is told, whatever the group has committed."""
         return self.client(
-            Consumer,
+            partial(SkippingConsumer, on_skip=on_skip),
             group_id=group_id,
             enable_auto_commit=False,
             enable_auto_offset_store=False,
@@ -126,9 +129,13 @@ class Cluster:
         found = metadata.topics.get(topic)
         if found is None:
             return False
-        # The last ones in sync stay in that set when they die: they are where the data are.
+        # The last ones in sync stay in that set when they die: they are where the data are. And a broker is
+        # still named for a moment after it was fenced.
         alive = metadata.brokers.keys()
-        in_sync = min((len(alive & set(part.isrs)) for part in found.partitions.values()), default=0)
+        in_sync = min(
+            (len(alive & set(part.isrs)) if part.leader >= 0 else 0 for part in found.partitions.values()),
+            default=0,
+        )
         resource = ConfigResource(ResourceType.TOPIC, topic)
         (future,) = self.admin().describe_configs([resource], request_timeout=REQUEST_S_MAX).values()
         return in_sync < int(future.result()["min.insync.replicas"].value)

@@ -33,7 +33,7 @@ from penstock.client.kafka.group_offsets import end_offsets
 from penstock.client.kafka.raw.requests import READ_COMMITTED
 from penstock.client.kafka.subscription_reader import SubscriptionReader
 from penstock.client.kafka.subscriptions import Subscriptions
-from penstock.client.pubsub.inbox import Lost
+from penstock.client.pubsub.inbox import Lost, Skipped
 from penstock.client.pubsub.messages import Message, Outgoing, Partition, place
 from penstock.client.pubsub.positions import Position
 
@@ -165,6 +165,13 @@ class KafkaSubscriber:
                     if not taken:
                         self._report(partition, item)
                     break
+                if isinstance(item, Skipped):
+                    if taken:
+                        break  # what comes before it has its position written first
+                    if not self._is_holding:
+                        self._pass(partition, item.next)
+                    self._reader.inbox.take()
+                    continue
                 self._reader.inbox.take()
                 taken.append((partition, item))
         return taken
@@ -205,12 +212,16 @@ class KafkaSubscriber:
 
     def _report(self, partition: Partition, lost: Lost) -> None:
         """Goes on after a gap, and says so once."""
-        if self._own is None:
-            self._subscriptions.write(self._subscriptions.after({partition: lost.next}))
-        else:
-            self._own[partition] = self._delivered[partition] = lost.next
+        self._pass(partition, lost.next)
         self._reader.inbox.take()
         raise MessagesLostError(*partition, *lost)
+
+    def _pass(self, partition: Partition, offset: int) -> None:
+        """Moves the position to `offset`; there is no message before it."""
+        if self._own is None:
+            self._subscriptions.write(self._subscriptions.after({partition: offset}))
+        else:
+            self._own[partition] = self._delivered[partition] = offset
 
     def _commit(self, transaction: KafkaTransaction) -> None:
         topics = {each.topic for each in transaction.outgoing}

@@ -18,7 +18,7 @@ from confluent_kafka import Message as KafkaMessage
 
 from penstock.client.kafka.cluster import REQUEST_S_MAX
 from penstock.client.kafka.failures import UNKNOWN_TOPIC, as_error, passes
-from penstock.client.pubsub.inbox import Inbox, Lost
+from penstock.client.pubsub.inbox import Inbox, Lost, Skipped
 from penstock.client.pubsub.messages import Message, Partition, origin_of
 
 if TYPE_CHECKING:
@@ -46,9 +46,12 @@ class SubscriptionReader:
         """Where an end was, when everything before it was fetched."""
         self._beyond: set[Partition] = set()
         """Whose next offset is not in the log."""
-        self.inbox: Inbox[Message | Lost] = Inbox()
+        self.inbox: Inbox[Message | Lost | Skipped] = Inbox()
+        self._skipped: list[tuple[Partition, int]] = []
+        """Where partitions go on behind poison; for the inbox, when what came before is in it."""
         self._consumer = cluster.reader(
             group,
+            on_skip=lambda partition, offset: self._skipped.append((partition, offset)),
             allow_auto_create_topics=False,
             queued_min_messages=QUEUE_MESSAGES,
             queued_max_messages_kbytes=QUEUE_KIB_MAX,
@@ -98,6 +101,11 @@ class SubscriptionReader:
         if first is not None:
             for each in [first, *self._consumer.consume(room, timeout=0)]:
                 self._take(each)
+        for partition, offset in self._skipped:
+            if self._next.get(partition, offset) < offset:  # else it was stopped, or has got further already
+                self.inbox.add(partition, Skipped(offset))
+                self._next[partition] = offset
+        self._skipped.clear()
 
     def close(self) -> None:
         self._consumer.close()

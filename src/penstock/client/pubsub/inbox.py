@@ -23,6 +23,12 @@ class Lost(NamedTuple):
     next: int
 
 
+class Skipped(NamedTuple):
+    """In place of batches that nobody can read and that were passed over: goes on with offset `next`."""
+
+    next: int
+
+
 class Inbox(Generic[T]):
     def __init__(self) -> None:
         self._items: dict[Partition, deque[T]] = {}

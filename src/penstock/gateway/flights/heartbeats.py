@@ -13,7 +13,7 @@ from penstock.gateway.traffic.following import TopicFollower, offset_at
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 FIRST_S_MAX: Final = 1.0
 """How long, from the beginning on, somebody waits for the first of them. The state of a cluster whose brokers

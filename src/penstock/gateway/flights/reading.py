@@ -20,7 +20,7 @@ from penstock.gateway.kafka.errors import OffsetOutOfRangeError, UnknownTopicErr
 if TYPE_CHECKING:
     from penstock.gateway.flights.state import Flights
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import Fetched
+    from penstock.kafka.records import Fetched
 
 FETCH_BYTES: Final = 512 * 1024
 NEWS_S_MAX: Final = 2.0

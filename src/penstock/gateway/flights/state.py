@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from penstock.flights.jobs import Job
     from penstock.gateway.kafka.clients import Kafka
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
     from penstock.gateway.settings import GatewaySettings
+    from penstock.kafka.records import ReadRecord
 
 FETCH_BYTES: Final = 256 * 1024
 

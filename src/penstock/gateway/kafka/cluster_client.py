@@ -14,7 +14,7 @@ from penstock.gateway.kafka.metadata import Metadata
 from penstock.gateway.kafka.nodes import Lane, Nodes
 from penstock.gateway.kafka.patience import Patience
 from penstock.gateway.kafka.questions import EARLIEST, LATEST, READ_COMMITTED, OffsetQuestion, Question
-from penstock.gateway.kafka.records import Offsets
+from penstock.kafka.records import Offsets
 from penstock.peers.connection import PeerError
 from penstock.types import ErrorCode
 

@@ -28,17 +28,17 @@ from penstock.gateway.kafka.cluster_client import (
     check,
     only_partition,
 )
-from penstock.gateway.kafka.committed import Aborted, DamagedError, open_fetched
 from penstock.gateway.kafka.errors import OffsetOutOfRangeError, TopicRecreatedError
 from penstock.gateway.kafka.nodes import Lane
 from penstock.gateway.kafka.questions import FetchQuestion
 from penstock.gateway.kafka.reader_limits import ReaderLimits
 from penstock.gateway.kafka.tail import Tail
+from penstock.kafka.committed import Aborted, DamagedError, open_fetched
 from penstock.types import ErrorCode
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.cluster_view import Route
-    from penstock.gateway.kafka.records import Fetched, Offsets, ReadRecord, Undecodable
+    from penstock.kafka.records import Fetched, Offsets, ReadRecord, Undecodable
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from penstock.gateway.kafka.records import Fetched, ReadRecord
+from penstock.kafka.records import Fetched, ReadRecord
 
 Poll = Callable[[int], Awaitable[Fetched]]
 """Fetch from that offset on, waiting for something to come."""

@@ -11,8 +11,8 @@ import orjson
 from penstock.gateway.queue import parameters
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import ReadRecord
     from penstock.gateway.queue.topic_queue import TopicQueue
+    from penstock.kafka.records import ReadRecord
 
 
 async def produce(queue: TopicQueue, body: bytes) -> tuple[int, bytes]:

@@ -24,9 +24,9 @@ from penstock.gateway.queue.shared_log import BEHIND_WAIT_MS
 if TYPE_CHECKING:
     from penstock.gateway.kafka.admin import TopicIdentity
     from penstock.gateway.kafka.clients import Kafka
-    from penstock.gateway.kafka.records import ReadRecord
     from penstock.gateway.queue.topics import Topics
     from penstock.gateway.settings import GatewaySettings
+    from penstock.kafka.records import ReadRecord
 
 
 class Consuming:

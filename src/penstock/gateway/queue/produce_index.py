@@ -20,7 +20,7 @@ from penstock.gateway.queue.fresh import Fresh
 if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
     from penstock.gateway.kafka.producer import Delivered
-    from penstock.gateway.kafka.records import Offsets
+    from penstock.kafka.records import Offsets
 
 HEADER: Final = "penstock-request"
 FETCH_BYTES: Final = 1024 * 1024

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import Fetched, ReadRecord
+    from penstock.kafka.records import Fetched, ReadRecord
 
 GOOD_S: Final = 2.0
 

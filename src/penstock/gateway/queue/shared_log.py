@@ -31,7 +31,7 @@ from penstock.gateway.queue.strict import MalformedRecordError
 if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
     from penstock.gateway.kafka.producer import Delivered
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from penstock.gateway.queue.topics import Topics
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.clients import Kafka
-    from penstock.gateway.kafka.records import ReadRecord
     from penstock.gateway.settings import GatewaySettings
+    from penstock.kafka.records import ReadRecord
 
 
 class TopicQueue:

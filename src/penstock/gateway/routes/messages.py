@@ -16,7 +16,7 @@ from penstock.gateway.streams.start import choose, parse_number, parse_partition
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 router = APIRouter(tags=["topics"])
 

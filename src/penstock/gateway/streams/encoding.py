@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 
 def message_fields(topic: str, record: ReadRecord) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from penstock.gateway.streams.start import (
 from penstock.gateway.streams.state import streams_of
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 KIND: Final = "events"
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
     from penstock.gateway.streams.start import Positions
+    from penstock.kafka.records import ReadRecord
 
 NEW_PARTITIONS_S: Final = 5.0
 STALL_CHECKS: Final = 4

@@ -24,7 +24,7 @@ from penstock.gateway.streams.start import Positions, find_positions, parse_part
 from penstock.gateway.streams.state import streams_of
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 FORMATS: Final = ("json", "bytes")
 KIND: Final = "websocket"

@@ -11,7 +11,7 @@ from penstock.gateway.kafka.errors import UnknownPartitionError
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import Offsets
+    from penstock.kafka.records import Offsets
 
 OFFSET_MAX: Final = 2**63 - 1
 INT32_MAX: Final = 2**31 - 1

@@ -10,7 +10,7 @@ from penstock.gateway.traffic.heat_map import HeatMap
 from penstock.gateway.traffic.heat_view import HeatView
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
     from penstock.traffic.grid import BBox, Grid
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
     from penstock.gateway.streams.start import Positions
+    from penstock.kafka.records import ReadRecord
 
 log = logging.getLogger(__name__)
 

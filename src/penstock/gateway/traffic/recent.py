@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 LOOK_BACK_OFFSETS: Final = 2_000
 RECENT_MS_MIN: Final = 20_000

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from penstock.gateway.kafka.clients import Kafka
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
     from penstock.gateway.settings import GatewaySettings
+    from penstock.kafka.records import ReadRecord
 
 
 def clock_ms() -> int:

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from penstock.gateway.kafka.errors import OffsetOutOfRangeError, TopicRecreatedError
-from penstock.gateway.kafka.records import RECORD_OVERHEAD, Fetched, ReadRecord
 from penstock.gateway.kafka.tail import Chunks, Tail
+from penstock.kafka.records import RECORD_OVERHEAD, Fetched, ReadRecord
 
 
 def fetched(first: int, count: int) -> Fetched:

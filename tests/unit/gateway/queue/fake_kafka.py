@@ -13,7 +13,7 @@ from penstock.gateway.kafka.errors import (
     UnknownTopicError,
 )
 from penstock.gateway.kafka.producer import Delivered
-from penstock.gateway.kafka.records import Fetched, Offsets, ReadRecord
+from penstock.kafka.records import Fetched, Offsets, ReadRecord
 
 
 @dataclass

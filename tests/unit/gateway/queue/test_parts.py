@@ -8,12 +8,12 @@ from collections import deque
 import pytest
 
 from penstock.gateway.errors import ApiFailure
-from penstock.gateway.kafka.records import Fetched, ReadRecord
 from penstock.gateway.queue.fresh import Fresh
 from penstock.gateway.queue.keyed_locks import KeyedLocks
 from penstock.gateway.queue.produce_index import RequestIndex
 from penstock.gateway.queue.read_ahead import GOOD_S, ReadAhead, RunKey
 from penstock.gateway.queue.topics import check_usable
+from penstock.kafka.records import Fetched, ReadRecord
 
 KEY = RunKey(1, "id", 0)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.gateway.kafka.records import ReadRecord
 from penstock.gateway.streams.encoding import message_json, take_bytes
+from penstock.kafka.records import ReadRecord
 
 contents = st.none() | st.binary(max_size=40) | st.text(max_size=20).map(lambda text: text.encode())
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.gateway.kafka.errors import MessageTooLargeError
-from penstock.gateway.kafka.records import Fetched, Offsets, ReadRecord
 from penstock.gateway.kafka.sequenced import SEQUENCE_MASK, OutOfOrderError, SequencedWriter, nearest
 from penstock.gateway.queue.strict import MalformedRecordError
 from penstock.gateway.streams.client_registry import Client, Clients
 from penstock.gateway.streams.frames import Frame
 from penstock.gateway.streams.sequenced_session import SequencedSession
+from penstock.kafka.records import Fetched, Offsets, ReadRecord
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.reader import LogReader

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.gateway.errors import ApiFailure
-from penstock.gateway.kafka.records import Offsets
 from penstock.gateway.streams.start import (
     choose,
     event_id,
@@ -15,6 +14,7 @@ from penstock.gateway.streams.start import (
     parse_partition,
     parse_start,
 )
+from penstock.kafka.records import Offsets
 
 positions = st.dictionaries(st.integers(0, 2**31 - 1), st.integers(0, 2**62), min_size=1, max_size=5)
 

@@ -15,7 +15,7 @@ from penstock.gateway.kafka.errors import (
     TopicRecreatedError,
     UnknownTopicError,
 )
-from penstock.gateway.kafka.records import Fetched, Offsets, ReadRecord
+from penstock.kafka.records import Fetched, Offsets, ReadRecord
 
 Content = tuple[bytes | None, bytes | None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.gateway.kafka.records import ReadRecord
+from penstock.kafka.records import ReadRecord
 from penstock.traffic.heat import HeatCell, Totals
 
 WINDOW_MS = 5_000

@@ -17,7 +17,7 @@ from tests.unit.gateway.traffic.records import cell, totals
 
 if TYPE_CHECKING:
     from penstock.gateway.kafka.reader import LogReader
-    from penstock.gateway.kafka.records import ReadRecord
+    from penstock.kafka.records import ReadRecord
 
 SECONDS_MAX = 10.0
 

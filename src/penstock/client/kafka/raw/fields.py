@@ -100,6 +100,10 @@ class Fields:
     def compact_string(self) -> str | None:
         return self._text(self.uvarint() - 1)
 
+    def data_bytes(self) -> bytes:
+        """Null is empty."""
+        return self._take(max(0, self.int32()))
+
     def array(self, item: Callable[[], T]) -> list[T]:
         return [item() for _ in range(self.int32())]
 

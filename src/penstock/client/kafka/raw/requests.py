@@ -32,6 +32,7 @@ LATEST: Final = -1
 ALL_IN_SYNC: Final = -1
 PLAIN_CLIENT: Final = -1
 NO_LEADER_EPOCH: Final = -1
+FETCH_BYTES_AIM: Final = 1024 * 1024
 NO_TAGS: Final = b"\0"
 
 
@@ -65,6 +66,13 @@ class Leaders(NamedTuple):
     leaders: dict[int, int]
     """By partition, the node that leads it; -1 for none."""
     error: int
+
+
+class FetchAnswer(NamedTuple):
+    error: int
+    aborted: list[tuple[int, int]]
+    """Producer and first offset of each aborted transaction that touches the records."""
+    records: bytes
 
 
 Codes = dict[Partition, int]
@@ -217,6 +225,27 @@ def list_end(partition: Partition, isolation: int) -> Request[tuple[int, int]]:
     one = int32(partition[1]) + int32(NO_LEADER_EPOCH) + int64(LATEST)
     body = int32(PLAIN_CLIENT) + int8(isolation) + _by_topic({partition: one})
     return Request(2, 5, body, decode)
+
+
+def fetch(partition: Partition, offset: int, isolation: int) -> Request[FetchAnswer]:
+    """What is there now: at least the batch at `offset`, if there is one."""
+
+    def decode(fields: Fields) -> FetchAnswer:
+        for _ in range(2):  # how long it was held back, one topic
+            fields.int32()
+        fields.string()
+        for _ in range(2):  # one partition, its index
+            fields.int32()
+        error = fields.int16()
+        for _ in range(2):  # high watermark, last stable offset
+            fields.int64()
+        aborted = fields.array(lambda: (fields.int64(), fields.int64()))
+        return FetchAnswer(error, aborted, fields.data_bytes())
+
+    one = int32(partition[1]) + int64(offset) + int32(FETCH_BYTES_AIM)
+    # No waiting, and no least size.
+    body = int32(PLAIN_CLIENT) + int32(0) + int32(0) + int32(FETCH_BYTES_AIM) + int8(isolation)
+    return Request(1, 4, body + _by_topic({partition: one}), decode)
 
 
 def _owner(owner: Owner) -> bytes:

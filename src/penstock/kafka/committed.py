@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from penstock.gateway.kafka.decoding import records_from
-from penstock.gateway.kafka.records import Fetched, ReadRecord, Undecodable
+from penstock.kafka.decoding import records_from
+from penstock.kafka.records import Fetched, ReadRecord, Undecodable
 from penstock.wire.batch import BatchError, BatchHeader, crc_is_valid, iterate_headers
 from penstock.wire.compression import CompressionError
 from penstock.wire.records import RecordsError
@@ -70,7 +70,7 @@ def open_fetched(
             try:
                 records += records_from(offset, partition, batch, header)
             except (RecordsError, CompressionError) as error:
-                undecodable.append(Undecodable(header.base_offset, str(error)))
+                undecodable.append(Undecodable(header.base_offset, error))
         next_offset = header.next_offset
     if len(data) and next_offset == offset:
         raise DamagedError(f"no whole batch at offset {offset} in {len(data)} bytes")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.gateway.kafka.decoding import records_from
-from penstock.gateway.kafka.records import ReadRecord
+from penstock.kafka.decoding import records_from
+from penstock.kafka.records import ReadRecord
 from penstock.wire.batch import LOG_APPEND_TIME, read_header
 from penstock.wire.compression import CompressionError
 from penstock.wire.records import Record, RecordsError, decode_records, encode_batch, write_varint

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from penstock.wire.compression import CompressionError
+    from penstock.wire.records import RecordsError
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -38,7 +42,7 @@ class Undecodable(NamedTuple):
     """A batch that is stored as it was sent, and holds no records that anybody could read."""
 
     offset: int
-    reason: str
+    reason: RecordsError | CompressionError
 
 
 @dataclass(slots=True)

@@ -6,16 +6,16 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.gateway.kafka.committed import Aborted, DamagedError, open_fetched
-from penstock.wire.batch import CONTROL, CRC_START, HEADER_SIZE, LENGTH_PREFIX_SIZE, TRANSACTIONAL
+from penstock.kafka.committed import Aborted, DamagedError, open_fetched
+from penstock.wire.batch import CONTROL, TRANSACTIONAL
 from penstock.wire.records import Record, encode_batch
+from tests.support.raw import resealed
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import Fetched
+    from penstock.kafka.records import Fetched
 
 COMMIT, ABORT = 1, 0
 
@@ -91,14 +91,6 @@ def test_another_format_is_refused() -> None:
     batch[16] = 1
     with pytest.raises(DamagedError, match="magic 1"):
         opened(0, bytes(batch))
-
-
-def resealed(batch: bytes, body: bytes) -> bytes:
-    """The batch with another body and the checksum of that."""
-    changed = bytearray(batch[:HEADER_SIZE] + body)
-    struct.pack_into(">i", changed, 8, len(changed) - LENGTH_PREFIX_SIZE)
-    struct.pack_into(">I", changed, 17, crc32c(memoryview(changed)[CRC_START:]))
-    return bytes(changed)
 
 
 @pytest.mark.parametrize(

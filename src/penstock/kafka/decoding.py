@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.gateway.kafka.records import ReadRecord
+from penstock.kafka.records import ReadRecord
 from penstock.wire import compression
 from penstock.wire.batch import HEADER_SIZE
 from penstock.wire.records import RecordsError, read_varint
 
 if TYPE_CHECKING:
-    from penstock.gateway.kafka.records import Headers
+    from penstock.kafka.records import Headers
     from penstock.wire.batch import BatchHeader
 
 
