@@ -20,7 +20,16 @@ from confluent_kafka.admin import NewTopic
 from penstock.storage import FileStorage, LogConfig
 from penstock.wire.records import decode_records
 from tests.support.cluster import Cluster, NodeProcess
-from tests.support.fault_clients import Member, Observer, RawWriter, Reader, Recorder, Writer, read_to_the_end
+from tests.support.fault_clients import (
+    Member,
+    Observer,
+    RawWriter,
+    Reader,
+    Recorder,
+    Writer,
+    commit_starts,
+    read_to_the_end,
+)
 from tests.support.history import History, Outcome, check, summary
 from tests.support.nemesis import Nemesis
 from tests.support.raw import RawClient
@@ -80,6 +89,7 @@ def run(cluster: Cluster, nemesis: Nemesis, recorder: Recorder) -> None:
     observer = Observer("observer", *place, group=GROUP)
     writers = [*patient, restless, raw]
     others = [*readers, *members, observer]
+    commit_starts(cluster.bootstrap, TOPIC, PARTITIONS, GROUP)
     for client in (*writers, *others):
         client.start()
     try:

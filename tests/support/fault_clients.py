@@ -25,9 +25,10 @@ from confluent_kafka import (
 
 from tests.support.history import Commit, Committed, History, Outcome, Poll, Send
 from tests.support.raw import ConnectionEndedError, RawClient, make_batch
+from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from tests.support.cluster import Cluster
 
@@ -61,6 +62,8 @@ PAUSE_S_MAX = 0.1
 """Of a writer, between what it writes at once."""
 END_S_MAX = 60.0
 RAW_S_MAX = 3.0
+COMMIT_S = 0.1
+"""From one commit of a member to its next."""
 
 
 class Recorder:
@@ -324,12 +327,15 @@ class Reader(Client):
 class Member(Client):
     """One of a group: reads what it is assigned and commits it, one commit at a time.
 
-    Where it begins after an assignment is what it was told to be committed.
+    Where it begins after an assignment is what it was told to be committed. That is never nothing (see
+    `commit_starts`) and never out of range: librdkafka, waiting for where a log begins on a broker that
+    hangs, takes up that question again after the answer no longer matters, and goes back to the beginning.
     """
 
     def __init__(self, *args: Any, group: str) -> None:
         super().__init__(*args)
         self._group = group
+        self._commit_due = 0.0
         self._assignments = 0
         self._assigned_at: dict[int, float] = {}
         self._positions: dict[int, int] = {}
@@ -341,7 +347,7 @@ class Member(Client):
             {
                 "bootstrap.servers": self.bootstrap,
                 "group.id": self._group,
-                "auto.offset.reset": "earliest",
+                "auto.offset.reset": "error",
                 "session.timeout.ms": 6_000,
                 "heartbeat.interval.ms": 500,
                 "on_commit": self._committed,
@@ -352,10 +358,11 @@ class Member(Client):
         consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked)
         try:
             while not self.stopping.is_set():
-                messages = _without_errors(consumer.consume(500, 0.2), self.name, self.recorder)
-                if messages:
-                    self._read(messages)
-                if self._positions and self._committing is None:
+                # One by one: `consume` may return what it took before a rebalance that it served as well.
+                message = consumer.poll(COMMIT_S)
+                if message is not None and _without_errors((message,), self.name, self.recorder):
+                    self._read(message)
+                if self._positions and self._committing is None and time.monotonic() >= self._commit_due:
                     self._commit(consumer)
         finally:
             consumer.close()
@@ -369,18 +376,19 @@ class Member(Client):
         self._assignments += 1
         self._positions.clear()
 
-    def _read(self, messages: Sequence[Message]) -> None:
-        now = time.monotonic()
-        for message in messages:
-            began = self._assigned_at.pop(_partition_of(message), None)
-            if began is not None:
-                self.recorder.committed(Committed(_partition_of(message), _offset_of(message), began, now))
-            self._positions[_partition_of(message)] = _offset_of(message) + 1
-        self.recorder.polled(f"{self.name}/{self._assignments}", messages)
+    def _read(self, message: Message) -> None:
+        partition, offset = _partition_of(message), _offset_of(message)
+        began = self._assigned_at.pop(partition, None)
+        if began is not None:
+            self.recorder.committed(Committed(partition, offset, began, time.monotonic()))
+        self._positions[partition] = offset + 1
+        self.recorder.polled(f"{self.name}/{self._assignments}", (message,))
 
     def _commit(self, consumer: Consumer) -> None:
         positions, self._positions = self._positions, {}
-        self._committing = (time.monotonic(), self._assignments, positions)
+        now = time.monotonic()
+        self._committing = (now, self._assignments, positions)
+        self._commit_due = now + COMMIT_S
         consumer.commit(
             offsets=[TopicPartition(self.topic, index, offset) for index, offset in positions.items()]
         )
@@ -394,6 +402,23 @@ class Member(Client):
             self.recorder.commit(Commit(index, offset, outcome, began, time.monotonic()))
             if outcome is not Outcome.OK and assignments == self._assignments:
                 self._positions.setdefault(index, offset)  # again, unless it has read on
+
+
+def commit_starts(bootstrap: str, topic: str, partitions: int, group: str) -> None:
+    """Let a group that has no members begin at offset 0 of each partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **CLIENT})
+    starts = [TopicPartition(topic, index, 0) for index in range(partitions)]
+
+    def commit() -> bool:
+        try:
+            return all(each.error is None for each in consumer.commit(offsets=starts, asynchronous=False))
+        except KafkaException:
+            return False  # nobody coordinates a group in the moment in which the topic of offsets is made
+
+    try:
+        wait_until(commit, f"group {group} at the start of {topic}", timeout_s=END_S_MAX)
+    finally:
+        consumer.close()
 
 
 class Observer(Client):

@@ -138,12 +138,12 @@ class CoordinatorShard(ABC, Generic[Write, Reply]):
     async def load(self) -> None:
         """Replay the partition to its end. Until all of it is committed requests are told to come again."""
         partition = self.partition
-        await partition.settle()
         offset, end_offset = partition.log_start_offset, partition.log.log_end_offset
+        # A log is read as far as it is on disk. What is committed is; the rest of it we would pass over.
+        await partition.committed(end_offset)
         while offset < end_offset and not self.is_resigned:
             offset = self._load_some(offset, end_offset)
             await asyncio.sleep(0)
-        await partition.committed(end_offset)
         if not self.is_resigned:
             found = self._finish_loading()
             log.info("loaded %s from %s-%d", found, partition.topic, partition.index)

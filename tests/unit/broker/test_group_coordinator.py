@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.broker import coordinator, coordinator_shard
+from penstock.broker import partition as partition_module
 from penstock.broker.broker import Broker
 from penstock.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from penstock.broker.lifecycle import Lifecycle
@@ -354,6 +355,35 @@ def test_a_new_leader_epoch_sends_waiting_members_away_and_loads_again() -> None
         assert error is ErrorCode.none
 
     run(change)
+
+
+def test_what_a_slow_disk_has_not_taken_yet_is_loaded_when_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_module, "SETTLE_S_MAX", 0.01)
+
+    async def hang(broker: Broker) -> None:
+        groups = await ready(broker)
+        await broker.controller.create_topics([NewTopic("t", 1)])
+        await groups.commit("g", committing(5))
+        partition = groups.shard("g").partition
+        flushes: list[Callable[[], None]] = []
+        submit = partition._writers.submit
+        with monkeypatch.context() as patch:
+            patch.setattr(partition._writers, "submit", lambda *job: flushes.append(lambda: submit(*job)))
+            end_offset = partition.log.log_end_offset
+            slow = asyncio.create_task(groups.commit("g", committing(6)))
+            await eventually(lambda: partition.log.log_end_offset > end_offset)
+            begin_epoch(partition, partition.leader_epoch + 1)
+            assert not is_loaded(groups, "g")
+            await asyncio.sleep(0.1)
+            assert not is_loaded(groups, "g")
+        for flush in flushes:
+            flush()
+        await ready(broker)
+        with pytest.raises(ApiError):
+            await slow
+        assert committed(groups) == {TopicPartition("t", 0): 6}
+
+    run(hang)
 
 
 def test_records_that_make_no_sense_are_left_out(caplog: pytest.LogCaptureFixture) -> None:

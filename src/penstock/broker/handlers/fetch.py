@@ -142,6 +142,8 @@ class _Fetch:
             elif asked.fetch_offset > high_watermark:
                 raise ApiError(ErrorCode.offset_not_available)
             self._partitions.append(partition)
+            if asked.fetch_offset > partition.log.log_end_offset:
+                self._check_knows_end(partition)
             if not log_start <= asked.fetch_offset <= partition.log.log_end_offset:
                 return PartitionAnswer(
                     asked.partition, ErrorCode.offset_out_of_range, high_watermark, stable, log_start
@@ -165,6 +167,17 @@ class _Fetch:
         return PartitionAnswer(
             asked.partition, 0, high_watermark, stable, log_start, records=records, aborted=aborted
         )
+
+    def _check_knows_end(self, partition: Partition) -> None:
+        """That an offset is out of range makes many clients begin anew: nobody says so who may have been
+        replaced, or does not know yet how much of its log is committed.
+        """
+        leader = partition.leader
+        if leader is not None and not (self._broker.lifecycle.has_lease and leader.serves_offsets):
+            knows_error = self._context.api_version >= FOLLOWERS_FROM
+            raise ApiError(
+                ErrorCode.offset_not_available if knows_error else ErrorCode.not_leader_or_follower
+            )
 
     def _preferred_replica(self, partition: Partition, offset: int) -> int | None:
         """A live in-sync follower in the client's rack that holds the offset; None if we are as good."""
