@@ -191,7 +191,7 @@ def test_what_is_refused_leaves_no_open_transaction(
     sink = TransactionalSink(connection, topic, topic)
     columns = {"value": [b"1", b"2"], "partition": pa.array([0, 99], pa.int32())}
     rows = stage(iter([pa.RecordBatch.from_pydict(columns)]), topic, tmp_path, Task("q", "r", "0", "x.arrow"))
-    with pytest.raises(SourceError, match=r"was not written: |cannot be written: "):
+    with pytest.raises(SourceError, match="was not written: "):
         sink.publish(Batch("q", "r", 0), [rows])
     topics.fill(connection.bootstrap, topic, [b"behind"])
     assert read_committed(connection.bootstrap, topic) == [b"behind"]

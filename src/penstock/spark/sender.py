@@ -78,8 +78,7 @@ class Sender:
                 self._poll(POLL_S)
             except KafkaException as error:
                 self._poll(0)  # a producer refuses everything once it has failed, and this says why
-                line = f"a message to topic {topic!r} cannot be written: {error_line(error)}"
-                raise NotWrittenError(line, error.args[0]) from error
+                raise self._not_written(topic, error, error.args[0]) from error
 
     def _poll(self, timeout_s: float) -> None:
         self.producer.poll(timeout_s)
@@ -89,5 +88,11 @@ class Sender:
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._failure is None:
-            line = f"a message to topic {message.topic()!r} at {self._where} was not written"
-            self._failure = NotWrittenError(f"{line}: {error_line(error)}", error)
+            self._failure = self._not_written(message.topic(), error, error)
+
+    def _not_written(
+        self, topic: str | None, cause: KafkaError | KafkaException, error: KafkaError
+    ) -> NotWrittenError:
+        """The same words whether librdkafka knows the topic and refuses at once, or refuses later."""
+        line = f"a message to topic {topic!r} at {self._where} was not written: {error_line(cause)}"
+        return NotWrittenError(line, error)
