@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -9,7 +10,10 @@ from typing import Any
 
 
 def steps(work: Callable[[], object]) -> int:
-    """Lines that Python runs: the same for the same work, on any machine."""
+    """Lines that Python runs: the same for the same work, on any machine.
+
+    The collector waits meanwhile: it comes when it likes, and what ends by it may run lines of its own.
+    """
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -17,10 +21,13 @@ def steps(work: Callable[[], object]) -> int:
         count += event == "line"
         return trace
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(trace)
     try:
         work()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return count
