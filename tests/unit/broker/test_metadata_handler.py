@@ -53,7 +53,9 @@ def test_a_process_that_was_not_let_in_yet_waits_before_it_names_leaders() -> No
     """It would name those of before it was away."""
 
     async def work(cluster: SmallCluster, client: InProcess) -> None:
-        unfenced = cluster.other.lifecycle._unfenced
+        beats, unfenced = cluster.other.lifecycle._task, cluster.other.lifecycle._unfenced
+        assert beats is not None
+        beats.cancel()  # the next one would let it in
         unfenced.clear()
         asked = asyncio.ensure_future(client.ask(METADATA, 12, {"topics": []}))
         await asyncio.wait([asked], timeout=0.05)
