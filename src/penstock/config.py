@@ -65,6 +65,12 @@ class ClusterLimits:
     """A controller that has not heard from the active one for a time between the two asks for votes."""
     flush_ms_max: int = 30_000
     """A replica whose disk has not answered for this long is out of service; its broker goes on."""
+    balancer_grace_ms: int = 30_000
+    """How long a replica is away, or brokers hold unequally many, before the balancer does anything."""
+    balancer_calm_ms: int = 10_000
+    """How long a preferred leader has been in sync, and not busy, before leadership returns to it."""
+    balancer_window_ms: int = 60_000
+    """For so long the balancer leaves a partition alone that it has moved."""
     controller_request_ms_max: int = 5_000
     """How long a broker tries to reach the controller for a client's request."""
 
@@ -117,6 +123,8 @@ class NodeConfig:
     """Between the beginnings of two rounds over all closed segments."""
     scrub_bytes_per_second: int = 8 * MIB
     """At most read by a round."""
+    balancer: str = "on"
+    """`on`, `off`, or `propose`: it only says what it would do. The active controller's counts."""
     log_level: str = "info"
 
     @property

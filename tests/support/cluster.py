@@ -110,7 +110,9 @@ class Cluster:
         controllers: int = 0,
         settings: Iterable[str] = (),
         racks: Iterable[str] = (),
+        balancer: str = "off",
     ) -> None:
+        """`balancer`: off, as most tests say themselves who leads and where replicas lie."""
         combined = 0 if controllers else (3 if brokers >= 3 else 1)
         rack_of = dict(enumerate(racks, 1))
         self.brokers = {
@@ -129,7 +131,7 @@ class Cluster:
         self.nodes = {**self.controllers, **self.brokers}
         for node in self.nodes.values():
             rack = [f'rack = "{rack_of[node.id]}"'] if node.id in rack_of else []
-            node.configure(self.voters, [*rack, *settings])
+            node.configure(self.voters, [*rack, f'balancer = "{balancer}"', *settings])
 
     @property
     def voters(self) -> list[NodeProcess]:

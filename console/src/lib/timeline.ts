@@ -106,5 +106,7 @@ const ACTIONS: Record<string, (nodes: number[]) => string> = {
   isr_shrunk: () => "the in-sync set shrank",
   isr_expanded: () => "the in-sync set grew",
   replica_offline: (nodes) => `out of service on broker ${nodes[0] ?? "?"}`,
+  replica_borrowed: (nodes) => `broker ${nodes[0] ?? "?"} helps out`,
+  replica_given_back: (nodes) => `broker ${nodes[0] ?? "?"} is given back`,
   replica_online: (nodes) => `in service again on broker ${nodes[0] ?? "?"}`,
 };

@@ -23,6 +23,7 @@ from penstock.broker.handlers import load_handlers
 from penstock.broker.housekeeper import Housekeeper
 from penstock.broker.in_sync_sets import InSyncSets
 from penstock.broker.lifecycle import DecommissionedError, Lifecycle
+from penstock.broker.load_meter import LoadMeter
 from penstock.broker.lost_replicas import LostReplicas
 from penstock.broker.memory import MemoryBudget
 from penstock.broker.metrics import Metrics
@@ -109,6 +110,7 @@ class Broker:
             is_clean=page_cache_survived or config.flush == "commit",
             on_failure=self._leave,
             offline=lambda: self.partitions.offline,
+            load=lambda: self.load_meter.report(),  # it comes later
         )
         self.producer_ids = ProducerIds(
             lambda count: self.channel.allocate_producer_ids(self.lifecycle.broker_epoch, count)
@@ -122,6 +124,9 @@ class Broker:
             now_ms=self.now_ms,
         )
         self.partitions = Partitions(self)
+        self.load_meter = LoadMeter(
+            config.data if config.storage == "file" else None, self.partitions.__iter__
+        )
         self.in_sync_sets = InSyncSets(
             self.partitions,
             self.controller,
@@ -250,6 +255,7 @@ class Broker:
         await self.groups.start()
         await self.transactions.start()
         self.start_phases.passed("to open its logs")
+        self.load_meter.start()
         self.lifecycle.start()
         if not config.is_alone:
             self.in_sync_sets.start()
@@ -286,6 +292,7 @@ class Broker:
         await self.controller.leave_quorum()  # who is not heard any more must not ask for votes
         await self._server.close()
         await self._housekeeper.stop()
+        self.load_meter.stop()
         await self.scrubber.stop()
         await self.in_sync_sets.stop()
         await self.fetchers.close()

@@ -17,11 +17,11 @@ from penstock.metadata.topics import TopicOutcome
 from penstock.peers.connection import PeerDownError, PeerError
 from penstock.peers.peers import Lane
 from penstock.types import ApiError, ErrorCode
+from penstock.wire.broker_heartbeat import write_request as write_heartbeat
 from penstock.wire.primitives import skip_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from uuid import UUID
 
     from penstock.config import NodeConfig
     from penstock.controller.controller import Controller
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.metadata.image import TopicImage
     from penstock.metadata.partition_changes import IsrChange
     from penstock.peers.peers import Peers
+    from penstock.wire.broker_heartbeat import HeartbeatRequest
     from penstock.wire.shapes import Body
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class ControllerChannel:
         answer: memoryview = await self._with_controller(send)
         return answer[skip_tagged_fields(answer, 0) :] if is_flexible else answer
 
-    async def _ask(self, api: tuple[int, int], body: Body, lane: Lane, timeout_s: float) -> Any:
+    async def _ask(self, api: tuple[int, int], body: Body | bytes, lane: Lane, timeout_s: float) -> Any:
         async def send(node_id: int) -> Any:
             return await self._peers.ask(node_id, lane, *api, body, timeout_s=timeout_s)
 
@@ -113,27 +114,10 @@ class ControllerChannel:
         check(answer.error_code, "registration")
         return int(answer.broker_epoch)
 
-    async def heartbeat(
-        self,
-        broker_id: int,
-        broker_epoch: int,
-        metadata_offset: int,
-        *,
-        wants_to_stop: bool,
-        offline: frozenset[UUID] = frozenset(),
-    ) -> HeartbeatReply:
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatReply:
         if self.is_local:
-            return self._controller.active.heartbeat(
-                broker_id, broker_epoch, metadata_offset, wants_to_stop=wants_to_stop, offline=offline
-            )
-        body = {
-            "broker_id": broker_id,
-            "broker_epoch": broker_epoch,
-            "current_metadata_offset": metadata_offset,
-            "want_shut_down": wants_to_stop,
-            "offline_log_dirs": sorted(offline),
-        }
-        answer = await self._ask(HEARTBEAT, body, Lane.HEARTBEATS, HEARTBEAT_S_MAX)
+            return self._controller.active.heartbeat(request)
+        answer = await self._ask(HEARTBEAT, write_heartbeat(request), Lane.HEARTBEATS, HEARTBEAT_S_MAX)
         check(answer.error_code, "heartbeat")
         return HeartbeatReply(answer.is_caught_up, answer.is_fenced, answer.should_shut_down)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.metadata.brokers import Registration
 from penstock.storage.errors import StorageError
 from penstock.types import ApiError, ErrorCode
+from penstock.wire.broker_heartbeat import HeartbeatRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.config import NodeConfig
     from penstock.controller.controller import Controller
     from penstock.storage import Storage
+    from penstock.wire.broker_heartbeat import LoadData
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +57,10 @@ class Lifecycle:
         is_clean: bool,
         on_failure: Callable[[Exception], None],
         offline: Callable[[], frozenset[UUID]] = frozenset,
+        load: Callable[[], LoadData | None] = lambda: None,
     ) -> None:
-        """`offline`: the replicas that are out of service here, see metadata/leadership.py."""
+        """`offline`: the replicas that are out of service here, see metadata/leadership.py. `load`: how busy
+        this broker is."""
         self.broker_epoch = -1
         self.is_fenced = True
         self.is_decommissioned = False
@@ -68,6 +72,7 @@ class Lifecycle:
         self._is_damaged = False
         self._on_failure = on_failure
         self._offline = offline
+        self._load = load
         self._incarnation = uuid.uuid4()
         self._address = ("", 0)
         self._task: asyncio.Task[None] | None = None
@@ -206,11 +211,14 @@ class Lifecycle:
     async def _one_beat(self) -> None:
         sent = asyncio.get_running_loop().time()
         reply = await self._channel.heartbeat(
-            self._config.node_id,
-            self.broker_epoch,
-            self._controller.publisher.published_offset,
-            wants_to_stop=self._wants_to_stop.is_set(),
-            offline=self._offline(),
+            HeartbeatRequest(
+                self._config.node_id,
+                self.broker_epoch,
+                self._controller.publisher.published_offset,
+                self._wants_to_stop.is_set(),
+                self._offline(),
+                self._load(),
+            )
         )
         if reply.is_fenced != self.is_fenced:
             log.info("%s by the controller", "fenced" if reply.is_fenced else "unfenced")

@@ -24,7 +24,7 @@ from penstock.replication.follower import PartitionFollower
 from penstock.replication.leader import PartitionLeader, PartitionState
 from penstock.storage import FlushJob, PartitionLog, StorageError
 from penstock.types import ApiError, ErrorCode, TopicPartition
-from penstock.wire.batch import BatchHeader, read_header
+from penstock.wire.batch import BatchHeader, Buffer, read_header
 
 if TYPE_CHECKING:
     from penstock.broker.metrics import Metrics
@@ -118,6 +118,10 @@ class Partition:
         self._replica_readers: set[Reader] = set()
         self._drained: list[asyncio.Future[None]] = []
         self.verifications = Verifications()
+        self.touches = 0
+        """Batches appended here and reads that found something; with the bytes of both, see load_meter.py."""
+        self.appended_bytes = 0
+        self.read_bytes = 0
         self._closed = False
         self.image = image
         self._take_role(image, live)
@@ -233,6 +237,8 @@ class Partition:
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
         self._metrics.batches_appended += 1
+        self.touches += 1
+        self.appended_bytes += header.size
         self._uncommitted.append((base_offset + header.last_offset_delta + 1, header.size))
         self._flush()
         return base_offset
@@ -279,6 +285,14 @@ class Partition:
         return base_offset
 
     # Reading
+
+    def read(self, offset: int, size_max: int, *, end_offset: int) -> Buffer:
+        """For somebody else: see `PartitionLog.read`."""
+        records = self.log.read(offset, size_max, end_offset=end_offset)
+        if len(records):
+            self.touches += 1
+            self.read_bytes += len(records)
+        return records
 
     def add_reader(self, reader: Reader, *, is_replica: bool = False) -> None:
         """Tell `reader` of bytes that become readable, until `remove_reader`.

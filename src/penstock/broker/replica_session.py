@@ -157,7 +157,7 @@ class ReplicaSession:
                     size_max = min(watch.bytes_max, room)
                     is_left_out = size_max <= 0 and not is_first
                     if not is_left_out:
-                        records = partition.log.read(fetch.offset, size_max, end_offset=end_offset)
+                        records = partition.read(fetch.offset, size_max, end_offset=end_offset)
                 watch.log_start_offset = partition.log_start_offset
                 answer = ReplicaAnswer(
                     ErrorCode.none,

@@ -43,6 +43,7 @@ T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 FLUSHES = ("commit", "os")
 STORAGES = ("file", "memory")
+BALANCER = ("on", "propose", "off")
 BOTH_ROLES = {"broker", "controller"}
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -310,6 +311,7 @@ READERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "flush": stored_as("flush", one_of(*FLUSHES)),
     "log_level": stored_as("log_level", one_of(*LOG_LEVELS)),
     "rack": stored_as("rack", read_rack),
+    "balancer": stored_as("balancer", one_of(*BALANCER)),
     "http_host": stored_as("http_host", read_host),
     "http_port": read_http_port,
     "http_names": stored_as("http_names", read_hosts),

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from penstock.controller.balancing import Balancing
 from penstock.controller.recovery import Recovery
 from penstock.controller.sessions import BrokerSessions
 from penstock.metadata import brokers
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.metadata.leadership import MinInsync
     from penstock.metadata.records import MetadataRecord
     from penstock.peers.peers import Peers
+    from penstock.wire.broker_heartbeat import HeartbeatRequest
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class ActiveController:
         peers: Peers,
         limits: ClusterLimits,
         *,
+        balancer: str,
         min_insync: MinInsync,
         is_unclean_allowed: Callable[[str], bool],
         new_cluster_id: Callable[[], str],
@@ -86,6 +89,7 @@ class ActiveController:
             is_unclean_allowed=is_unclean_allowed,
             patience_s=limits.broker_session_ms / 1000,
         )
+        self.balancing = Balancing(balancer, limits, lambda: self._publisher.image, self.change, min_insync)
         self._offline: dict[int, tuple[int, frozenset[UUID]]] = {}
         """What each broker, in that epoch, said the last time of its replicas: the metadata say the same."""
         self._unfence_offsets: dict[int, int] = {}
@@ -116,6 +120,7 @@ class ActiveController:
 
     def _watch_nobody(self) -> None:
         self.recovery.stop()
+        self.balancing.stop()
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
@@ -144,6 +149,7 @@ class ActiveController:
                 self._probe_soon(broker.id, broker.epoch)
         self._watch = self._loop.create_task(self._watch_sessions())
         self.recovery.start()
+        self.balancing.start()
 
     async def stop(self) -> None:
         """Finish the changes under way, refuse further ones."""
@@ -246,21 +252,16 @@ class ActiveController:
         self._sessions.begin(registration.broker_id, broker_epoch, self._now_ms())
         return broker_epoch
 
-    def heartbeat(
-        self,
-        broker_id: int,
-        broker_epoch: int,
-        metadata_offset: int,
-        *,
-        wants_to_stop: bool,
-        offline: frozenset[UUID] = frozenset(),
-    ) -> HeartbeatReply:
-        """`offline`: the replicas, by `replica_id`, that are out of service there."""
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatReply:
+        """`request.offline`: the replicas, by `replica_id`, that are out of service there."""
+        broker_id, broker_epoch, metadata_offset, wants_to_stop, offline, load = request
         self.check()
         broker = self._publisher.image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
             raise ApiError(ErrorCode.stale_broker_epoch)
         self._sessions.heard(broker_id, broker_epoch, self._now_ms())
+        if load is not None:
+            self.balancing.heard(broker_id, load)
         is_caught_up = metadata_offset > broker_epoch and self._knows_of_its_fencing(broker, metadata_offset)
         if wants_to_stop and not broker.stopping and not broker.fenced:
             self._change_soon(broker, lambda image: brokers.stop_broker(image, broker_id, self._min_insync))

@@ -126,7 +126,7 @@ class Controller:
             cluster_id=lambda: self._storage.cluster_id, now_ms=self._now_ms,
         )  # fmt: skip
         self._active = ActiveController(
-            self._driver, self._publisher, self._peers, config.cluster,
+            self._driver, self._publisher, self._peers, config.cluster, balancer=config.balancer,
             min_insync=self.min_insync_replicas,
             is_unclean_allowed=lambda topic: self.topic_config(topic).unclean_leader_election_enable,
             new_cluster_id=lambda: self._storage.cluster_id or self._new_cluster_id(),

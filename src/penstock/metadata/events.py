@@ -52,6 +52,8 @@ class EventKind(StrEnum):
     ISR_SHRUNK = "isr_shrunk"
     REPLICA_OFFLINE = "replica_offline"
     REPLICA_ONLINE = "replica_online"
+    REPLICA_BORROWED = "replica_borrowed"
+    REPLICA_GIVEN_BACK = "replica_given_back"
     REASSIGNMENT_STARTED = "reassignment_started"
     REASSIGNMENT_ENDED = "reassignment_ended"
 
@@ -213,6 +215,12 @@ def _differences(
     ):
         if moved := tuple(each for each in some.offline if each not in others.offline):
             yield kind, f"{partition} out of service: {_ids(old.offline)} → {_ids(new.offline)}", moved
+    if borrowed := tuple(each for each in new.borrowed if each not in old.borrowed):
+        text = f"{partition} borrows {_ids(borrowed)}, and is on replicas {_ids(new.replicas)}"
+        yield EventKind.REPLICA_BORROWED, text, borrowed
+    if returned := tuple(each for each in old.borrowed if each not in new.replicas):
+        text = f"{partition} gives {_ids(returned)} back, and is on replicas {_ids(new.replicas)}"
+        yield EventKind.REPLICA_GIVEN_BACK, text, returned
     if (new.adding, new.removing) != (old.adding, old.removing):
         if new.adding or new.removing:
             text = f"{partition} moves from replicas {_ids(new.original)} to {_ids(new.target)}"

@@ -94,6 +94,8 @@ class PartitionImage(NamedTuple):
     """Replicas that came back with an empty disk and have not been in sync since."""
     offline: tuple[int, ...] = ()
     """Replicas that are out of service, on brokers that serve all else (KIP-858)."""
+    borrowed: tuple[int, ...] = ()
+    """Replicas that the balancer has added to help out, and takes away when they are not needed any more."""
 
     @property
     def original(self) -> tuple[int, ...]:
@@ -110,7 +112,7 @@ def created(record: PartitionRecord) -> PartitionImage:
     image = PartitionImage(
         record.leader, record.leader_epoch, record.replicas, record.isr, record.partition_epoch,
         record.adding or (), record.removing or (), record.last_isr or (), record.wiped or (),
-        record.offline or (),
+        record.offline or (), record.borrowed or (),
     )  # fmt: skip
     return image._replace(isr=(), last_isr=image.isr) if record.unclean else image
 
@@ -127,6 +129,7 @@ def changed(old: PartitionImage, record: PartitionChangeRecord) -> PartitionImag
         old.last_isr if record.last_isr is None else record.last_isr,
         old.wiped if record.wiped is None else record.wiped,
         old.offline if record.offline is None else record.offline,
+        old.borrowed if record.borrowed is None else record.borrowed,
     )
     # Version 0.1 kept a last member that may have lost data in the set, with this mark until it led.
     if record.unclean:
@@ -144,11 +147,12 @@ class TopicImage:
 
     @property
     def replication_factor(self) -> int:
-        """That of the least replicated partition; replicas that are still being added do not count.
+        """That of the least replicated partition; borrowed replicas do not count.
 
-        The default of min.insync.replicas follows from it, and must not rise before they have joined.
+        Nor do those that are still being added: the default of min.insync.replicas follows from it, and must
+        not rise before they have joined.
         """
-        return min((len(each.replicas) - len(each.adding) for each in self.partitions.values()), default=1)
+        return min((len(each.original) - len(each.borrowed) for each in self.partitions.values()), default=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ def settled(
         last_isr=tuple(each for each in after.last_isr if each in after.replicas),
         wiped=tuple(each for each in after.wiped if each in after.replicas and each not in after.isr),
         offline=tuple(each for each in after.offline if each in after.replicas),
+        borrowed=tuple(each for each in after.borrowed if each in after.replicas),
     )
     return advanced(before, after)
 
@@ -159,6 +160,7 @@ def change_record(
         last_isr=None if after.last_isr == before.last_isr else after.last_isr,
         wiped=None if after.wiped == before.wiped else after.wiped,
         offline=None if after.offline == before.offline else after.offline,
+        borrowed=None if after.borrowed == before.borrowed else after.borrowed,
     )
 
 

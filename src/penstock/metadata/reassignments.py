@@ -36,6 +36,8 @@ class Reassignment:
     partition: int
     replicas: tuple[int, ...] | None
     """The target, preferred leader first; None cancels the move under way."""
+    borrowed: tuple[int, ...] = ()
+    """Those of the target that stay borrowed: what an administrator names is there to stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def alter_reassignments(
         try:
             if asked[key] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Each partition must appear at most once.")
-            records += _reassigned(image, request, minimum)
+            records += reassigned(image, request, minimum)
         except ApiError as error:
             outcomes.append(ReassignmentOutcome(*key, error))
             continue
@@ -65,9 +67,10 @@ def alter_reassignments(
     return records, outcomes
 
 
-def _reassigned(
+def reassigned(
     image: MetadataImage, request: Reassignment, min_insync: MinInsync, cause: str | None = None
 ) -> list[MetadataRecord]:
+    """What begins the move of one partition, or cancels it; nothing if there is nothing to do."""
     topic = image.topics.get(request.topic)
     before = topic.partitions.get(request.partition) if topic is not None else None
     if topic is None or before is None:
@@ -78,10 +81,11 @@ def _reassigned(
         if not before.adding and not before.removing:
             raise ApiError(ErrorCode.no_reassignment_in_progress)
         target, cause = before.original, cause or "the reassignment was cancelled"
+        after = _moved(before, target, Liveness.of(image), min_insync(topic.name), borrowed=before.borrowed)
     else:
         target, cause = request.replicas, cause or "a reassignment was asked for"
         _check_target(image, target)
-    after = _moved(before, target, Liveness.of(image), min_insync(topic.name))
+        after = _moved(before, target, Liveness.of(image), min_insync(topic.name), borrowed=request.borrowed)
     if after is before:
         return []
     return [change_record(topic.topic_id, request.partition, before, after, cause)]
@@ -101,7 +105,12 @@ def _check_target(image: MetadataImage, target: tuple[int, ...]) -> None:
 
 
 def _moved(
-    before: PartitionImage, target: tuple[int, ...], brokers: Liveness, minimum: int
+    before: PartitionImage,
+    target: tuple[int, ...],
+    brokers: Liveness,
+    minimum: int,
+    *,
+    borrowed: tuple[int, ...],
 ) -> PartitionImage:
     original = before.original
     removing = tuple(each for each in original if each not in target)
@@ -118,6 +127,7 @@ def _moved(
         isr=isr,
         adding=tuple(each for each in target if each not in original),
         removing=removing,
+        borrowed=borrowed,
     )
     after = advanced(before, settled(moving, brokers, minimum))
     if after.leader == NO_LEADER != before.leader:
@@ -182,8 +192,11 @@ def decommission(
             )
         substitute = min(candidates, key=lambda each: (load[each], each))
         load[substitute] += 1
-        replicas = tuple(substitute if each == broker_id else each for each in target)
-        request = Reassignment(topic.name, index, replicas)
-        records += _reassigned(image, request, minimum, f"broker {broker_id} is decommissioned")
+        replicas, borrowed = (
+            tuple(substitute if each == broker_id else each for each in ids)
+            for ids in (target, partition.borrowed)
+        )
+        request = Reassignment(topic.name, index, replicas, borrowed)
+        records += reassigned(image, request, minimum, f"broker {broker_id} is decommissioned")
         moved.append(TopicPartition(topic.name, index))
     return records, moved

@@ -124,6 +124,7 @@ class PartitionRecord:
     last_isr: Ids | None = None
     wiped: Ids | None = None
     offline: Ids | None = None
+    borrowed: Ids | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ class PartitionChangeRecord:
     last_isr: Ids | None = None
     wiped: Ids | None = None
     offline: Ids | None = None
+    borrowed: Ids | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,4 +61,5 @@ def _topic(topic: TopicImage) -> Iterator[MetadataRecord]:
             topic.topic_id, index, each.replicas, each.isr, each.leader, each.leader_epoch,
             each.partition_epoch, each.adding or None, each.removing or None,
             last_isr=each.last_isr or None, wiped=each.wiped or None, offline=each.offline or None,
+            borrowed=each.borrowed or None,
         )  # fmt: skip

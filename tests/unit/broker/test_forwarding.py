@@ -10,6 +10,7 @@ import pytest
 
 from penstock.broker.handlers import load_handlers
 from penstock.types import ApiError, ErrorCode
+from penstock.wire.broker_heartbeat import HeartbeatRequest
 from penstock.wire.records import Record, encode_batch
 from tests.unit.broker.in_process import InProcess, eventually
 from tests.unit.broker.small_cluster import SmallCluster, with_cluster
@@ -108,8 +109,8 @@ def test_a_stale_broker_is_not_listened_to() -> None:
     async def work(cluster: SmallCluster, _client: InProcess) -> None:
         channel, epoch = cluster.other.channel, cluster.other.lifecycle.broker_epoch
         for call in (
-            channel.heartbeat(2, epoch - 1, 100, wants_to_stop=False),
-            channel.heartbeat(9, epoch, 100, wants_to_stop=False),
+            channel.heartbeat(HeartbeatRequest(2, epoch - 1, 100, want_shut_down=False)),
+            channel.heartbeat(HeartbeatRequest(9, epoch, 100, want_shut_down=False)),
             channel.alter_partitions(2, epoch - 1, []),
         ):
             with pytest.raises(ApiError) as caught:

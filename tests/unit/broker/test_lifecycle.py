@@ -17,6 +17,7 @@ from penstock.config import ClusterLimits, NodeConfig
 from penstock.controller.active import HeartbeatReply
 from penstock.storage import MemoryStorage, StorageError
 from penstock.types import ApiError, ErrorCode
+from penstock.wire.broker_heartbeat import HeartbeatRequest, LoadData
 from tests.unit.broker.in_process import WAIT_S_MAX, eventually
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 ME, EPOCH = 2, 7
 OFFLINE = frozenset({uuid.UUID(int=8)})
+LOAD = LoadData(0.5, 0.6, 1.5, 10, 20, ())
 SESSION_MS = 200
 FENCED = HeartbeatReply(is_caught_up=False, is_fenced=True, should_shut_down=False)
 WELL = HeartbeatReply(is_caught_up=True, is_fenced=False, should_shut_down=False)
@@ -60,8 +62,9 @@ class World:
         storage = MemoryStorage(uuid.UUID(int=5), node_id=ME, cluster_id="abc")
         parts: Any = (storage, self, self)
         self.lifecycle = Lifecycle(
-            config, *parts, is_clean=True, on_failure=self.failures.append, offline=lambda: OFFLINE
-        )
+            config, *parts, is_clean=True, on_failure=self.failures.append, offline=lambda: OFFLINE,
+            load=lambda: LOAD,
+        )  # fmt: skip
 
     async def register(self, registration: Registration, cluster_id: str | None) -> int:
         assert cluster_id == "abc"
@@ -77,17 +80,10 @@ class World:
     async def until(self, condition: Callable[[], bool]) -> None:
         await eventually(condition)
 
-    async def heartbeat(
-        self,
-        broker_id: int,
-        broker_epoch: int,
-        metadata_offset: int,
-        *,
-        wants_to_stop: bool,
-        offline: frozenset[uuid.UUID],
-    ) -> HeartbeatReply:
-        assert (broker_id, metadata_offset, offline) == (ME, 99, OFFLINE)
-        self.heartbeats.append((broker_epoch, wants_to_stop))
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatReply:
+        assert (request.broker_id, request.current_metadata_offset) == (ME, 99)
+        assert (request.offline, request.load) == (OFFLINE, LOAD)
+        self.heartbeats.append((request.broker_epoch, request.want_shut_down))
         reply = answered(self.answers_heartbeat)
         assert isinstance(reply, HeartbeatReply)
         return reply

@@ -104,7 +104,7 @@ def test_what_nobody_else_can_lead_waits_for_the_broker_under_a_new_epoch() -> N
 
 def test_a_clean_member_that_the_minimum_needs_stays_in_sync() -> None:
     image, _ = registered(with_topic(cluster(2), "t", replicas=(1, 2)), 2, minimum=2)
-    assert partition_of(image) == (1, 0, (1, 2), (1, 2), 0, (), (), (), (), ())
+    assert partition_of(image) == (1, 0, (1, 2), (1, 2), 0, (), (), (), (), (), ())
 
 
 @pytest.mark.parametrize(

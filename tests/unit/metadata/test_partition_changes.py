@@ -43,10 +43,10 @@ def error_of(outcome: IsrOutcome) -> ErrorCode:
 
 def test_the_set_shrinks_and_expands_as_the_leader_proposes() -> None:
     image, (outcome,), why = decided(three(), change(1, 3))
-    assert partition_of(image) == outcome.state == (1, 0, (1, 2, 3), (1, 3), 1, (), (), (), (), ())
+    assert partition_of(image) == outcome.state == (1, 0, (1, 2, 3), (1, 3), 1, (), (), (), (), (), ())
     assert why == ["2 fell behind the leader"]
     image, (outcome,), why = decided(image, change(3, 1, 2, partition_epoch=1))
-    assert partition_of(image) == outcome.state == (1, 0, (1, 2, 3), (1, 2, 3), 2, (), (), (), (), ())
+    assert partition_of(image) == outcome.state == (1, 0, (1, 2, 3), (1, 2, 3), 2, (), (), (), (), (), ())
     assert why == ["2 caught up with the leader"]
 
 
@@ -142,7 +142,7 @@ def test_the_last_one_in_completes_a_reassignment() -> None:
     assert outcome.state is not None
     assert (outcome.state.replicas, outcome.state.removing) == ((1, 3, 4, 2), (2,))
     image, (outcome,), _ = decided(image, change(1, 2, 3, 4, partition_epoch=2), minimum=2)
-    assert outcome.state == partition_of(image) == (1, 1, (1, 3, 4), (1, 3, 4), 3, (), (), (), (), ())
+    assert outcome.state == partition_of(image) == (1, 1, (1, 3, 4), (1, 3, 4), 3, (), (), (), (), (), ())
 
 
 def test_a_leader_on_its_way_out_is_told_that_another_leads() -> None:
@@ -151,4 +151,4 @@ def test_a_leader_on_its_way_out_is_told_that_another_leads() -> None:
     image, _ = apply(image, records)
     image, (outcome,), _ = decided(image, change(1, 2, 3, partition_epoch=1), minimum=2)
     assert error_of(outcome) is ErrorCode.new_leader_elected
-    assert partition_of(image) == (3, 1, (3, 2), (3, 2), 2, (), (), (), (), ())
+    assert partition_of(image) == (3, 1, (3, 2), (3, 2), 2, (), (), (), (), (), ())

@@ -48,7 +48,7 @@ def test_a_partition_on_its_way_has_old_and_new_replicas() -> None:
     image, error = moved(three(), (4, 2, 1))
     partition = partition_of(image)
     assert error is None
-    assert partition == (1, 0, (4, 2, 1, 3), (1, 2, 3), 1, (4,), (3,), (), (), ())
+    assert partition == (1, 0, (4, 2, 1, 3), (1, 2, 3), 1, (4,), (3,), (), (), (), ())
     assert (partition.target, set(partition.original)) == ((4, 2, 1), {1, 2, 3})
     assert list_reassignments(image, None) == [OngoingReassignment("t", 0, (4, 2, 1, 3), (4,), (3,))]
     assert list_reassignments(image, [TopicPartition("t", 0), TopicPartition("x", 0)]) != []
@@ -57,7 +57,7 @@ def test_a_partition_on_its_way_has_old_and_new_replicas() -> None:
 
 def test_replicas_that_only_go_or_change_places_need_no_waiting() -> None:
     image, _ = moved(three(), (2, 1))
-    assert partition_of(image) == (1, 1, (2, 1), (2, 1), 1, (), (), (), (), ())
+    assert partition_of(image) == (1, 1, (2, 1), (2, 1), 1, (), (), (), (), (), ())
     image, _ = moved(image, (1, 2))
     assert partition_of(image)[:4] == (1, 1, (1, 2), (2, 1))
     before = image
@@ -69,7 +69,7 @@ def test_a_replica_that_comes_back_fetches_in_another_leader_epoch_than_before_i
     """It deleted its log, and the leader of the epoch before would still count it as caught up."""
     image, _ = moved(three(), (1, 2))
     image, _ = moved(image, (1, 2, 3))
-    assert partition_of(image) == (1, 1, (1, 2, 3), (1, 2), 2, (3,), (), (), (), ())
+    assert partition_of(image) == (1, 1, (1, 2, 3), (1, 2), 2, (3,), (), (), (), (), ())
     image, _ = moved(image, None)  # whoever is added and not needed any more goes, too
     assert partition_of(image)[:4] == (1, 2, (1, 2), (1, 2))
 
@@ -82,15 +82,15 @@ def test_a_leader_that_goes_is_replaced() -> None:
 def test_what_is_not_in_sync_yet_is_waited_for() -> None:
     image = with_topic(cluster(3), "t", replicas=(1, 2, 3), isr=(1, 2))
     image, _ = moved(image, (1, 3))
-    assert partition_of(image)[2:] == ((1, 3, 2), (1, 2), 1, (), (2,), (), (), ())
+    assert partition_of(image)[2:] == ((1, 3, 2), (1, 2), 1, (), (2,), (), (), (), ())
     image = in_sync(image, 1, 2, 3)
-    assert partition_of(image)[2:] == ((1, 3), (1, 3), 2, (), (), (), (), ())
+    assert partition_of(image)[2:] == ((1, 3), (1, 3), 2, (), (), (), (), (), ())
 
 
 def test_another_target_drops_what_was_being_added_for_the_first() -> None:
     image, _ = moved(three(), (1, 2, 4))
     image, _ = moved(image, (1, 5, 6))
-    assert partition_of(image)[2:] == ((1, 5, 6, 2, 3), (1, 2, 3), 2, (5, 6), (2, 3), (), (), ())
+    assert partition_of(image)[2:] == ((1, 5, 6, 2, 3), (1, 2, 3), 2, (5, 6), (2, 3), (), (), (), ())
 
 
 def test_cancelling_goes_back_to_the_replicas_there_were() -> None:

@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from penstock.metadata.balancing import Balancer, BalancerLimits
 from penstock.metadata.brokers import (
     Registration,
     fence_broker,
@@ -25,6 +26,8 @@ from penstock.metadata.brokers import (
 from penstock.metadata.elections import ElectionType, elect_leaders
 from penstock.metadata.events import events_of
 from penstock.metadata.image import NO_LEADER, MetadataImage, PartitionImage
+from penstock.metadata.load import BrokerLoad, PartitionLoad
+from penstock.metadata.moves import records_of
 from penstock.metadata.partition_changes import IsrChange, alter_partitions
 from penstock.metadata.reassignments import Reassignment, alter_reassignments, decommission
 from penstock.metadata.records import MetadataRecord, PartitionChangeRecord, decode, encode
@@ -226,6 +229,16 @@ class Decisions(RuleBasedStateMachine):
             return
         self.write(records)
 
+    @rule(busy=st.lists(st.sampled_from([0.0, 0.4, 0.65, 0.9]), min_size=BROKERS, max_size=BROKERS))
+    def balance(self, busy: list[float]) -> None:
+        """What is as it is has been so for long."""
+        leads = {(topic.topic_id, 0): PartitionLoad(share=0.2) for topic in self.image.topics.values()}
+        load = {number: BrokerLoad(each, partitions=leads) for number, each in enumerate(busy, 1)}
+        balancer = Balancer(BalancerLimits())
+        balancer.decide(self.image, load, 0)
+        for move in balancer.decide(self.image, load, 100_000):
+            self.write(records_of(self.image, move, self.minimum))
+
     @invariant()
     def partitions_make_sense(self) -> None:
         for topic in self.image.topics.values():
@@ -236,6 +249,7 @@ class Decisions(RuleBasedStateMachine):
             assert set(isr) | set(partition.last_isr) | set(partition.wiped) <= set(replicas)
             assert not set(isr) & set(partition.wiped)
             assert set(partition.adding) | set(partition.removing) <= set(replicas)
+            assert set(partition.borrowed) <= set(replicas[1:])
             assert not set(partition.adding) & set(partition.removing)
             electable = {broker.id for broker in self.image.electable_brokers()}
             if partition.leader == NO_LEADER:

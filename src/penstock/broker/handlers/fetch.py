@@ -151,7 +151,7 @@ class _Fetch:
             records: Buffer = b""
             size_max = min(asked.partition_max_bytes, room)
             if asked.fetch_offset < end_offset and (is_first or size_max > 0):
-                records = partition.log.read(asked.fetch_offset, size_max, end_offset=end_offset)
+                records = partition.read(asked.fetch_offset, size_max, end_offset=end_offset)
                 if len(records) > size_max and not is_first:
                     records = b""  # its turn comes when it is the first
         except ApiError as error:
