@@ -24,8 +24,11 @@ from penstock.hosts import KnownHosts
 from penstock.listening import bind, format_address
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.broker.broker import Broker
     from penstock.metadata.image import BrokerImage, TopicImage
+    from penstock.metadata.load import BrokerLoad, PartitionLoad
 
 HOME: Final = """\
 This is the admin endpoint of a Penstock node. Kafka clients connect to another port.
@@ -103,11 +106,30 @@ class AdminServer:
 
 def cluster_status(broker: Broker) -> dict[str, Any]:
     image = broker.controller.image
+    loads = broker.controller.loads
     return {
         "cluster_id": broker.cluster_id,
         "controller": broker.controller.leader_id,
-        "brokers": [broker_status(each, broker) for _, each in sorted(image.brokers.items())],
-        "topics": [topic_status(image.topics[name], broker) for name in sorted(image.topics)],
+        "brokers": [
+            broker_status(each, broker) | load_status(loads.get(each.id))
+            for _, each in sorted(image.brokers.items())
+        ],
+        "topics": [topic_status(image.topics[name], broker, loads) for name in sorted(image.topics)],
+    }
+
+
+def load_status(load: BrokerLoad | None) -> dict[str, Any]:
+    """Only the active controller knows how busy brokers are; others say nothing."""
+    if load is None:
+        return {}
+    return {
+        "load": {
+            "busy": round(load.busy, 4),
+            "cpu": round(load.cpu, 4),
+            "queue_ms": round(load.queue_ms, 4),
+            "disk_free": load.disk_free,
+            "disk_size": load.disk_size,
+        }
     }
 
 
@@ -131,10 +153,15 @@ def broker_status(image: BrokerImage, broker: Broker) -> dict[str, Any]:
     }
 
 
-def topic_status(topic: TopicImage, broker: Broker) -> dict[str, Any]:
+def rounded(load: PartitionLoad) -> dict[str, float]:
+    return {name: round(number, 4) for name, number in load._asdict().items()}
+
+
+def topic_status(topic: TopicImage, broker: Broker, loads: Mapping[int, BrokerLoad]) -> dict[str, Any]:
     partitions = []
     for index, image in sorted(topic.partitions.items()):
         local = broker.partitions.get(topic.name, index)
+        load = loads[image.leader].partitions.get((topic.topic_id, index)) if image.leader in loads else None
         partitions.append(
             {
                 "partition": index,
@@ -144,5 +171,6 @@ def topic_status(topic: TopicImage, broker: Broker) -> dict[str, Any]:
                 "isr": list(image.isr),
                 "high_watermark": local.high_watermark if local is not None else None,
             }
+            | ({"load": rounded(load)} if load is not None else {})
         )
     return {"name": topic.name, "partitions": partitions}

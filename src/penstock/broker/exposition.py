@@ -76,6 +76,10 @@ def request_families(broker: Broker) -> Iterator[Family]:
     )
     yield counter("penstock_received_bytes", metrics.bytes_in, "Bytes received from Kafka clients.")
     yield counter("penstock_sent_bytes", metrics.bytes_out, "Bytes sent to Kafka clients.")
+    load = broker.load_meter.report()
+    yield gauge("penstock_busy", load.busy, "Share of the time in which the event loop had something to do.")
+    yield gauge("penstock_queue_seconds", load.queue_ms / 1000, "How long what is ready waits for its turn.")
+    yield gauge("penstock_disk_free_bytes", load.disk_free, "Left on the disk of the data folder.")
     yield gauge("penstock_held_bytes", broker.memory.used_bytes, "Bytes held for requests under way.")
     yield gauge("penstock_held_bytes_max", broker.memory.limit_bytes, "Over this, reading stops.")
 

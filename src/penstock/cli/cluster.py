@@ -56,7 +56,8 @@ def status(
         [broker["id"], f"{broker['host']}:{broker['port']}", broker["state"], broker["pid"], roles_of(broker)]
         for broker in seen["brokers"]
     ]
-    print_table(["BROKER", "ADDRESS", "STATE", "PID", "ROLES"], brokers)
+    header = ["BROKER", "ADDRESS", "STATE", "PID", "ROLES"]
+    print_table(*with_shares("BUSY", "busy", header, brokers, seen["brokers"]))
     if seen.get("nodes"):
         others = [
             [str(node["id"]), node["state"], node["pid"], roles_of(node), heartbeat_of(node)]
@@ -65,7 +66,9 @@ def status(
         print_table(["NODE", "STATE", "PID", "ROLES", "HEARTBEAT"], others)
     shown = [topic for topic in seen["topics"] if everything or not topic["name"].startswith(INTERNAL_PREFIX)]
     if shown:
-        print_table(["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "END"], rows_of(shown))
+        header = ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "END"]
+        partitions = [partition for topic in shown for partition in topic["partitions"]]
+        print_table(*with_shares("LOAD", "share", header, rows_of(shown), partitions))
 
 
 cluster.command()(kill)
@@ -78,6 +81,16 @@ cluster.command()(trace)
 
 def roles_of(node: dict[str, Any]) -> str | None:
     return "+".join(node["roles"] or []) or None
+
+
+def with_shares(
+    title: str, name: str, header: list[str], rows: list[list[Cell]], told: list[dict[str, Any]]
+) -> tuple[list[str], list[list[Cell]]]:
+    """A column more: what each takes of an event loop's time. None where nobody knows, as on a node alone."""
+    if not any("load" in each for each in told):
+        return header, rows
+    shares: list[Cell] = [f"{each['load'][name]:.0%}" if "load" in each else None for each in told]
+    return [*header, title], [[*row, share] for row, share in zip(rows, shares, strict=True)]
 
 
 def heartbeat_of(node: dict[str, Any]) -> str | None:
@@ -190,7 +203,13 @@ def broker_status(broker: Any, told: dict[str, Any] | None) -> dict[str, Any]:
         "pid": told.get("pid"),
         "state": told.get("state", "unknown"),
         "roles": told.get("roles"),
+        **loads_of(told),
     }
+
+
+def loads_of(told: dict[str, Any] | None) -> dict[str, Any]:
+    """How busy it is, where that is known."""
+    return {"load": told["load"]} if told and "load" in told else {}
 
 
 def partition_status(partition: Any, end: Position | None, told: dict[str, Any] | None) -> dict[str, Any]:
@@ -203,4 +222,5 @@ def partition_status(partition: Any, end: Position | None, told: dict[str, Any] 
         "replicas": partition.replicas,
         "isr": partition.isrs,
         "high_watermark": end.offset if end else None,
+        **loads_of(told),
     }

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from penstock.metadata.configs import TopicConfig
     from penstock.metadata.elections import ElectionOutcome
     from penstock.metadata.image import MetadataImage
+    from penstock.metadata.load import BrokerLoad
     from penstock.metadata.partition_changes import IsrChange, IsrOutcome
     from penstock.metadata.reassignments import Reassignment, ReassignmentOutcome
     from penstock.metadata.recovery import Ends
@@ -248,6 +249,11 @@ class Controller:
     def leader_id(self) -> int | None:
         """The active controller, as far as this node knows."""
         return None if self._driver is None else self._driver.core.leader_id
+
+    @property
+    def loads(self) -> Mapping[int, BrokerLoad]:
+        """How busy brokers are, which the active controller alone knows."""
+        return self.active.balancing.loads() if self.is_active else {}
 
     def topic_config(self, name: str) -> TopicConfig:
         """The values in force for a topic."""

@@ -91,6 +91,7 @@ def broker_status(node: NodeSpec, seen: Seen, told: Mapping[str, Any] | None) ->
         "pid": seen.pid,
         "state": state,
         "roles": list(node.roles),
+        **({"load": told["load"]} if told is not None and "load" in told else {}),
     }
 
 

@@ -6,8 +6,8 @@ import json
 import os
 from collections import Counter
 from http import HTTPStatus
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 import pytest
@@ -20,15 +20,24 @@ from penstock.config import NodeConfig
 from penstock.controller.publisher import Published
 from penstock.metadata.events import ClusterEvent, EventKind
 from penstock.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from penstock.metadata.load import BrokerLoad, PartitionLoad
 from penstock.quorum.voters import VoterSet
 from penstock.storage import StorageError
 from penstock.storage.interface import DamagedRange
+from penstock.wire.broker_heartbeat import LoadData
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NOTHING = UUID(int=0)
 
 
 def make_broker(
-    error: Exception | None = None, config: NodeConfig | None = None, *, is_fenced: bool = False
+    error: Exception | None = None,
+    config: NodeConfig | None = None,
+    *,
+    is_fenced: bool = False,
+    loads: Mapping[int, BrokerLoad] = MappingProxyType({}),
 ) -> Any:
     damage = [DamagedRange("t-0/0.log", 300, 88, 7, 8, "CRC mismatch")]
     log = SimpleNamespace(
@@ -60,6 +69,7 @@ def make_broker(
         config=NodeConfig(http_port=0) if config is None else config,
         controller=SimpleNamespace(
             image=image,
+            loads=loads,
             leader_id=1,
             driver=SimpleNamespace(core=SimpleNamespace(voters=VoterSet.of_ids([1]))),
             publisher=SimpleNamespace(
@@ -75,6 +85,7 @@ def make_broker(
         registry=[SimpleNamespace(key=0, function=SimpleNamespace(__name__="produce"))],
         memory=SimpleNamespace(used_bytes=7, limit_bytes=1_000),
         connection_count=5,
+        load_meter=SimpleNamespace(report=lambda: LoadData(0.5, 1.25, 3.0, 10, 20, ())),
         started_at_ms=1_500,
     )
 
@@ -131,6 +142,18 @@ def test_the_state_of_the_cluster() -> None:
     }
 
 
+def test_how_busy_brokers_and_partitions_are_where_it_is_known() -> None:
+    partitions = {(NOTHING, 0): PartitionLoad(1000.0, 2000.0, 0.25)}
+    broker = make_broker(loads={1: BrokerLoad(0.5, 1.25, 3.0, 10, 20, partitions)})
+    status = json.loads(ask("/v1/cluster", broker).body)
+    known, unknown = status["brokers"]
+    assert known["load"] == {"busy": 0.5, "cpu": 1.25, "queue_ms": 3.0, "disk_free": 10, "disk_size": 20}
+    assert "load" not in unknown
+    known, unknown = status["topics"][0]["partitions"]
+    assert known["load"] == {"bytes_in": 1000.0, "bytes_out": 2000.0, "share": 0.25}
+    assert "load" not in unknown
+
+
 def test_a_partition_without_a_leader() -> None:
     broker = make_broker()
     topic = broker.controller.image.topics["t"]
@@ -149,6 +172,9 @@ def test_metrics() -> None:
         "penstock_connections 5",
         "penstock_received_bytes_total 10",
         "penstock_sent_bytes_total 20",
+        "penstock_busy 0.5",
+        "penstock_queue_seconds 0.003",
+        "penstock_disk_free_bytes 10",
         "penstock_held_bytes 7",
         "penstock_flushes_total 4",
         "penstock_partitions 1",
