@@ -13,6 +13,7 @@ import typer
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from penstock.cli.cluster_decommission import decommission
+from penstock.cli.cluster_elect import elect
 from penstock.cli.cluster_endpoint import ALIVE, ask_if_there
 from penstock.cli.cluster_faults import kill
 from penstock.cli.cluster_log import show_log, trace
@@ -70,6 +71,7 @@ def status(
 
 cluster.command()(kill)
 cluster.command()(decommission)
+cluster.command()(elect)
 cluster.command()(recover)
 cluster.command()(scrub)
 cluster.command("log")(show_log)
