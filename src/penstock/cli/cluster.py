@@ -17,6 +17,7 @@ from penstock.cli.cluster_elect import elect
 from penstock.cli.cluster_endpoint import ALIVE, ask_if_there
 from penstock.cli.cluster_faults import kill
 from penstock.cli.cluster_log import show_log, trace
+from penstock.cli.cluster_move import move
 from penstock.cli.cluster_recover import recover
 from penstock.cli.cluster_scrub import scrub
 from penstock.cli.kafka import INTERNAL_PREFIX, cluster_metadata, connect
@@ -72,6 +73,7 @@ def status(
 cluster.command()(kill)
 cluster.command()(decommission)
 cluster.command()(elect)
+cluster.command()(move)
 cluster.command()(recover)
 cluster.command()(scrub)
 cluster.command("log")(show_log)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import ElectionType, KafkaError, TopicPartition
 
-from penstock.cli.cluster_requests import ask_cluster
+from penstock.cli.cluster_requests import NoAnswerError, ask_broker, ask_cluster
 from penstock.cli.kafka import answer, cluster_metadata
 from penstock.cli.output import CommandFailed
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ALTER_PARTITION_REASSIGNMENTS: Final = (45, 0)
 LIST_PARTITION_REASSIGNMENTS: Final = (46, 0)
+DESCRIBE_LOG_DIRS: Final = (35, 1)
+"""The only version that every Kafka of the last years has, and Penstock."""
 SILENCE_S_MAX: Final = 30.0
 """Without an answer of the controller, as while another one is elected."""
 ASK_AGAIN_S: Final = 0.5
@@ -31,6 +33,8 @@ ASK_AGAIN_S: Final = 0.5
 Replicas = tuple[int, ...]
 Failures = dict[int, str]
 """By partition: why it was not done."""
+Sizes = dict[tuple[int, int], int]
+"""In bytes, by broker and partition."""
 
 
 class Ongoing(NamedTuple):
@@ -86,6 +90,23 @@ class Reassignments:
             for topic in told.topics
             for each in topic.partitions
         }
+
+    def sizes(self, partitions: Collection[int]) -> Sizes:
+        """Of the replicas of these partitions, as far as their brokers answer."""
+        brokers: list[Any] = list(cluster_metadata(self._admin, self._bootstrap).brokers.values())
+        body = {"topics": [{"topic": self._topic, "partitions": list(partitions)}]}
+        sizes: Sizes = {}
+        for broker in brokers:
+            try:
+                told = ask_broker(broker.host, broker.port, DESCRIBE_LOG_DIRS, body)
+            except NoAnswerError:
+                continue
+            for folder in told.results:
+                for topic in folder.topics:
+                    for each in topic.partitions:
+                        if not each.is_future_key:  # a copy from one disk of the broker to another
+                            sizes[broker.id, each.partition_index] = each.partition_size
+        return sizes
 
     def elect_preferred(self, partitions: Collection[int]) -> Failures:
         """Make the first replicas leaders."""
