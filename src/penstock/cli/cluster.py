@@ -7,6 +7,7 @@ from the admin endpoint, and is unknown when there is none, or when it belongs t
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,12 +21,14 @@ from penstock.cli.cluster_log import show_log, trace
 from penstock.cli.cluster_move import move
 from penstock.cli.cluster_recover import recover
 from penstock.cli.cluster_scrub import scrub
-from penstock.cli.kafka import INTERNAL_PREFIX, cluster_metadata, connect
+from penstock.cli.kafka import INTERNAL_PREFIX, answer, cluster_metadata, connect
 from penstock.cli.offsets import Position, positions
 from penstock.cli.options import BOOTSTRAP, HTTP, Bootstrap, Http, Json
 from penstock.cli.output import Cell, CommandFailed, print_json, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from confluent_kafka.admin._metadata import ClusterMetadata
 
 cluster = typer.Typer(name="cluster", help="The brokers and what they hold.", no_args_is_help=True)
@@ -54,11 +57,7 @@ def status(
         return
     controller = "no controller" if seen["controller"] is None else f"controller {seen['controller']}"
     print(f"cluster {seen['cluster_id']}, {controller}")
-    brokers: list[list[Cell]] = [
-        [broker["id"], f"{broker['host']}:{broker['port']}", broker["state"], broker["pid"], roles_of(broker)]
-        for broker in seen["brokers"]
-    ]
-    print_table(["BROKER", "ADDRESS", "STATE", "PID", "ROLES"], brokers)
+    show_brokers(seen["brokers"])
     if seen.get("nodes"):
         others = [
             [str(node["id"]), node["state"], node["pid"], roles_of(node), heartbeat_of(node)]
@@ -68,6 +67,18 @@ def status(
     shown = [topic for topic in seen["topics"] if everything or not topic["name"].startswith(INTERNAL_PREFIX)]
     if shown:
         print_table(["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "END"], rows_of(shown))
+
+
+def show_brokers(brokers: list[dict[str, Any]]) -> None:
+    header = ["BROKER", "ADDRESS", "STATE", "PID", "ROLES"]
+    rows: list[list[Cell]] = [
+        [broker["id"], f"{broker['host']}:{broker['port']}", broker["state"], broker["pid"], roles_of(broker)]
+        for broker in brokers
+    ]
+    if any(broker.get("rack") is not None for broker in brokers):
+        header.append("RACK")
+        rows = [[*row, broker.get("rack")] for row, broker in zip(rows, brokers, strict=True)]
+    print_table(header, rows)
 
 
 cluster.command()(kill)
@@ -123,7 +134,10 @@ def read_status(bootstrap: str, endpoint: str) -> dict[str, Any]:
     metadata = cluster_metadata(admin, bootstrap)
     if told.get("cluster_id") != metadata.cluster_id:
         told = {}
-    return merged_status(metadata, told, ends_of(admin, metadata, told))
+    # Metadata as librdkafka has them lack the racks, which the endpoint tells.
+    nodes: list[Any] = [] if told else answer(admin.describe_cluster()).nodes
+    racks = {node.id: node.rack for node in nodes}
+    return merged_status(metadata, told, ends_of(admin, metadata, told), racks)
 
 
 def told_addresses(told: dict[str, Any]) -> dict[str, bool]:
@@ -151,7 +165,10 @@ def ends_of(
 
 
 def merged_status(
-    metadata: ClusterMetadata, told: dict[str, Any], ends: dict[tuple[str, int], Position]
+    metadata: ClusterMetadata,
+    told: dict[str, Any],
+    ends: dict[tuple[str, int], Position],
+    racks: Mapping[int, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """What Kafka's protocol says, with what the endpoint adds to it."""
     known = {broker["id"]: broker for broker in told.get("brokers", [])}
@@ -165,7 +182,7 @@ def merged_status(
         "cluster_id": metadata.cluster_id,
         "controller": told.get("controller", controller),
         "brokers": [
-            broker_status(metadata.brokers.get(broker_id), known.get(broker_id))
+            broker_status(metadata.brokers.get(broker_id), known.get(broker_id), racks.get(broker_id))
             for broker_id in sorted(known.keys() | metadata.brokers.keys())
         ],
         "topics": [
@@ -184,7 +201,7 @@ def merged_status(
     return seen
 
 
-def broker_status(broker: Any, told: dict[str, Any] | None) -> dict[str, Any]:
+def broker_status(broker: Any, told: dict[str, Any] | None, rack: str | None) -> dict[str, Any]:
     """One that is down is known from the endpoint alone."""
     told = told or {}
     return {
@@ -194,6 +211,7 @@ def broker_status(broker: Any, told: dict[str, Any] | None) -> dict[str, Any]:
         "pid": told.get("pid"),
         "state": told.get("state", "unknown"),
         "roles": told.get("roles"),
+        "rack": told.get("rack", rack),
     }
 
 

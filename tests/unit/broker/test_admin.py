@@ -45,7 +45,7 @@ def make_broker(
     image = MetadataImage(
         brokers={
             1: BrokerImage(1, "127.0.0.1", 9092, None, 0, NOTHING, NOTHING, fenced=False),
-            2: BrokerImage(2, "elsewhere", 9092, None, 0, NOTHING, NOTHING, fenced=True),
+            2: BrokerImage(2, "elsewhere", 9092, "north", 0, NOTHING, NOTHING, fenced=True),
         },
         topics={
             "t": TopicImage(
@@ -95,6 +95,7 @@ def test_the_state_of_the_cluster() -> None:
                 "pid": os.getpid(),
                 "state": "running",
                 "roles": ["broker", "controller"],
+                "rack": None,
             },
             {
                 "id": 2,
@@ -103,6 +104,7 @@ def test_the_state_of_the_cluster() -> None:
                 "pid": None,
                 "state": "fenced",
                 "roles": ["broker"],
+                "rack": "north",
             },
         ],
         "topics": [
