@@ -344,6 +344,7 @@ def test_status_has_the_agreed_shape(broker: BrokerProcess) -> None:
                 "pid": broker.pid,
                 "state": "running",
                 "roles": ["broker", "controller"],
+                "rack": None,
             }
         ],
         "topics": [

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, ElectionType, TopicPartition
+from confluent_kafka import ElectionType, TopicPartition
 
 from tests.support.cluster import RACKS
 from tests.support.kafka_python import TopicPartition as KafkaTopicPartition
 from tests.support.kafka_python import kafka_python_admin
 from tests.support.load import create_replicated
+from tests.support.nearby_consumer import NearbyConsumer
 from tests.support.topics import REQUEST_S_MAX, admin, fill
 from tests.support.wait import wait_until
 
@@ -31,56 +30,11 @@ def replicated(shared_cluster: Cluster, topic: str) -> str:
     return topic
 
 
-class NearbyConsumer:
-    """A consumer in a rack, which also tells from whom it fetches."""
-
-    def __init__(self, cluster: Cluster, topic: str, rack: str) -> None:
-        self.statistics: dict[str, Any] = {}
-        self.values: list[bytes] = []
-        self._done = threading.Event()
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": cluster.bootstrap,
-                "group.id": "nearby",
-                "client.rack": rack,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 100,
-                "statistics.interval.ms": 100,
-                "stats_cb": self._told,
-                "log_level": 0,
-            }
-        )
-        self._consumer.assign([TopicPartition(topic, 0, 0)])
-
-    def _told(self, text: str) -> None:
-        self.statistics = json.loads(text)
-
-    def poll(self) -> None:
-        for message in self._consumer.consume(100, 0.05):
-            assert message.error() is None, message.error()
-            value = message.value()
-            assert isinstance(value, bytes)
-            self.values.append(value)
-
-    def fetches(self) -> dict[int, int]:
-        """Of each broker, how often it was fetched from so far."""
-        self.poll()
-        return {
-            broker["nodeid"]: broker["req"]["Fetch"]
-            for broker in self.statistics.get("brokers", {}).values()
-            if broker["nodeid"] > 0 and broker.get("req", {}).get("Fetch")
-        }
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
 @pytest.mark.parametrize("place", [1, 2])
 def test_reading_from_a_follower_near_by(shared_cluster: Cluster, replicated: str, place: int) -> None:
     leader = shared_cluster.leader_of(replicated).id
     near = (leader - 1 + place) % 3 + 1
-    consumer = NearbyConsumer(shared_cluster, replicated, RACKS[near - 1])
+    consumer = NearbyConsumer(shared_cluster.bootstrap, replicated, RACKS[near - 1])
     try:
         wait_until(lambda: consumer.fetches().get(near, 0) > 5, "fetches from the follower")
         wait_until(lambda: consumer.poll() or len(consumer.values) >= len(VALUES), "all messages")
@@ -100,7 +54,7 @@ def test_a_consumer_whose_follower_dies_goes_on_with_the_leader(
 ) -> None:
     leader = shared_cluster.leader_of(replicated).id
     near = shared_cluster.brokers[leader % 3 + 1]
-    consumer = NearbyConsumer(shared_cluster, replicated, RACKS[near.id - 1])
+    consumer = NearbyConsumer(shared_cluster.bootstrap, replicated, RACKS[near.id - 1])
     try:
         wait_until(lambda: consumer.fetches().get(near.id, 0) > 5, "fetches from the follower")
         near.kill()
@@ -114,7 +68,7 @@ def test_a_consumer_whose_follower_dies_goes_on_with_the_leader(
 
 
 def test_a_rack_without_brokers_reads_from_the_leader(shared_cluster: Cluster, replicated: str) -> None:
-    consumer = NearbyConsumer(shared_cluster, replicated, "elsewhere")
+    consumer = NearbyConsumer(shared_cluster.bootstrap, replicated, "elsewhere")
     try:
         wait_until(lambda: consumer.poll() or len(consumer.values) >= len(VALUES), "all messages")
         assert consumer.values == VALUES

@@ -89,6 +89,7 @@ def test_a_cluster_from_its_start_to_its_end(tmp_path: Path) -> None:
                 "pid": pids[node],
                 "state": "running",
                 "roles": ["broker", "controller"],
+                "rack": None,
             }
             for node in (1, 2, 3)
         ]

@@ -150,6 +150,7 @@ def broker_status(image: BrokerImage, broker: Broker) -> dict[str, Any]:
         "pid": os.getpid() if itself else None,
         "state": "fenced" if image.fenced else "running",
         "roles": ["broker", "controller"] if is_voter else ["broker"],
+        "rack": image.rack,
     }
 
 

@@ -200,6 +200,7 @@ class Partition:
             self.leader.min_insync_replicas = config.min_insync_replicas
             if self.leader.advance():
                 self._advance(self.leader.high_watermark)
+        self.count_replicas()  # who leads alone gets no fetch that would have it counted
 
     def _take_role(self, image: PartitionImage, live: Collection[int]) -> None:
         self.leader = self.follower = None

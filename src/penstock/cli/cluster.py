@@ -7,23 +7,28 @@ from the admin endpoint, and is unknown when there is none, or when it belongs t
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from penstock.cli.cluster_decommission import decommission
+from penstock.cli.cluster_elect import elect
 from penstock.cli.cluster_endpoint import ALIVE, ask_if_there
 from penstock.cli.cluster_faults import kill
 from penstock.cli.cluster_log import show_log, trace
+from penstock.cli.cluster_move import move
 from penstock.cli.cluster_recover import recover
 from penstock.cli.cluster_scrub import scrub
-from penstock.cli.kafka import INTERNAL_PREFIX, cluster_metadata, connect
+from penstock.cli.kafka import INTERNAL_PREFIX, answer, cluster_metadata, connect
 from penstock.cli.offsets import Position, positions
 from penstock.cli.options import BOOTSTRAP, HTTP, Bootstrap, Http, Json
 from penstock.cli.output import Cell, CommandFailed, print_json, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from confluent_kafka.admin._metadata import ClusterMetadata
 
 cluster = typer.Typer(name="cluster", help="The brokers and what they hold.", no_args_is_help=True)
@@ -52,12 +57,7 @@ def status(
         return
     controller = "no controller" if seen["controller"] is None else f"controller {seen['controller']}"
     print(f"cluster {seen['cluster_id']}, {controller}")
-    brokers: list[list[Cell]] = [
-        [broker["id"], f"{broker['host']}:{broker['port']}", broker["state"], broker["pid"], roles_of(broker)]
-        for broker in seen["brokers"]
-    ]
-    header = ["BROKER", "ADDRESS", "STATE", "PID", "ROLES"]
-    print_table(*with_shares("BUSY", "busy", header, brokers, seen["brokers"]))
+    show_brokers(seen["brokers"])
     if seen.get("nodes"):
         others = [
             [str(node["id"]), node["state"], node["pid"], roles_of(node), heartbeat_of(node)]
@@ -66,13 +66,45 @@ def status(
         print_table(["NODE", "STATE", "PID", "ROLES", "HEARTBEAT"], others)
     shown = [topic for topic in seen["topics"] if everything or not topic["name"].startswith(INTERNAL_PREFIX)]
     if shown:
-        header = ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "END"]
-        partitions = [partition for topic in shown for partition in topic["partitions"]]
-        print_table(*with_shares("LOAD", "share", header, rows_of(shown), partitions))
+        show_partitions(shown)
+
+
+def show_brokers(brokers: list[dict[str, Any]]) -> None:
+    header = ["BROKER", "ADDRESS", "STATE", "PID", "ROLES"]
+    rows: list[list[Cell]] = [
+        [broker["id"], f"{broker['host']}:{broker['port']}", broker["state"], broker["pid"], roles_of(broker)]
+        for broker in brokers
+    ]
+    add_if_known(header, rows, "RACK", [broker.get("rack") for broker in brokers])
+    add_if_known(header, rows, "BUSY", [share_of(broker, "busy") for broker in brokers])
+    print_table(header, rows)
+
+
+def show_partitions(topics: list[dict[str, Any]]) -> None:
+    header = ["TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "END"]
+    rows = rows_of(topics)
+    shares = [share_of(partition, "share") for topic in topics for partition in topic["partitions"]]
+    add_if_known(header, rows, "LOAD", shares)
+    print_table(header, rows)
+
+
+def add_if_known(header: list[str], rows: list[list[Cell]], title: str, cells: Sequence[Cell]) -> None:
+    """A column of what not every cluster tells."""
+    if any(cell is not None for cell in cells):
+        header.append(title)
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
+
+
+def share_of(told: dict[str, Any], name: str) -> str | None:
+    """What it takes of an event loop's time."""
+    return f"{told['load'][name]:.0%}" if "load" in told else None
 
 
 cluster.command()(kill)
 cluster.command()(decommission)
+cluster.command()(elect)
+cluster.command()(move)
 cluster.command()(recover)
 cluster.command()(scrub)
 cluster.command("log")(show_log)
@@ -81,16 +113,6 @@ cluster.command()(trace)
 
 def roles_of(node: dict[str, Any]) -> str | None:
     return "+".join(node["roles"] or []) or None
-
-
-def with_shares(
-    title: str, name: str, header: list[str], rows: list[list[Cell]], told: list[dict[str, Any]]
-) -> tuple[list[str], list[list[Cell]]]:
-    """A column more: what each takes of an event loop's time. None where nobody knows, as on a node alone."""
-    if not any("load" in each for each in told):
-        return header, rows
-    shares: list[Cell] = [f"{each['load'][name]:.0%}" if "load" in each else None for each in told]
-    return [*header, title], [[*row, share] for row, share in zip(rows, shares, strict=True)]
 
 
 def heartbeat_of(node: dict[str, Any]) -> str | None:
@@ -132,7 +154,10 @@ def read_status(bootstrap: str, endpoint: str) -> dict[str, Any]:
     metadata = cluster_metadata(admin, bootstrap)
     if told.get("cluster_id") != metadata.cluster_id:
         told = {}
-    return merged_status(metadata, told, ends_of(admin, metadata, told))
+    # Metadata as librdkafka has them lack the racks, which the endpoint tells.
+    nodes: list[Any] = [] if told else answer(admin.describe_cluster()).nodes
+    racks = {node.id: node.rack for node in nodes}
+    return merged_status(metadata, told, ends_of(admin, metadata, told), racks)
 
 
 def told_addresses(told: dict[str, Any]) -> dict[str, bool]:
@@ -160,7 +185,10 @@ def ends_of(
 
 
 def merged_status(
-    metadata: ClusterMetadata, told: dict[str, Any], ends: dict[tuple[str, int], Position]
+    metadata: ClusterMetadata,
+    told: dict[str, Any],
+    ends: dict[tuple[str, int], Position],
+    racks: Mapping[int, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """What Kafka's protocol says, with what the endpoint adds to it."""
     known = {broker["id"]: broker for broker in told.get("brokers", [])}
@@ -174,7 +202,7 @@ def merged_status(
         "cluster_id": metadata.cluster_id,
         "controller": told.get("controller", controller),
         "brokers": [
-            broker_status(metadata.brokers.get(broker_id), known.get(broker_id))
+            broker_status(metadata.brokers.get(broker_id), known.get(broker_id), racks.get(broker_id))
             for broker_id in sorted(known.keys() | metadata.brokers.keys())
         ],
         "topics": [
@@ -193,7 +221,7 @@ def merged_status(
     return seen
 
 
-def broker_status(broker: Any, told: dict[str, Any] | None) -> dict[str, Any]:
+def broker_status(broker: Any, told: dict[str, Any] | None, rack: str | None) -> dict[str, Any]:
     """One that is down is known from the endpoint alone."""
     told = told or {}
     return {
@@ -203,6 +231,7 @@ def broker_status(broker: Any, told: dict[str, Any] | None) -> dict[str, Any]:
         "pid": told.get("pid"),
         "state": told.get("state", "unknown"),
         "roles": told.get("roles"),
+        "rack": told.get("rack", rack),
         **loads_of(told),
     }
 

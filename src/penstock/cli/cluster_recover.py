@@ -17,9 +17,9 @@ from confluent_kafka import ElectionType, TopicPartition
 from penstock.cli.cluster_controllers import recover_controllers
 from penstock.cli.cluster_decommission import require_penstock
 from penstock.cli.cluster_requests import NoAnswerError, ask_broker
-from penstock.cli.kafka import answer, cluster_metadata, connect, require_topic
-from penstock.cli.options import BOOTSTRAP, Bootstrap, Json
-from penstock.cli.output import Cell, CommandFailed, counted, print_json, print_table
+from penstock.cli.kafka import answer, cluster_metadata, connect, require_partitions
+from penstock.cli.options import BOOTSTRAP, Bootstrap, Json, split_partition
+from penstock.cli.output import Cell, CommandFailed, confirm, counted, print_json, print_table
 
 if TYPE_CHECKING:
     from confluent_kafka.admin._metadata import ClusterMetadata
@@ -55,21 +55,17 @@ def recover(
     if wanted == CONTROLLERS:
         recover_controllers(config, yes=yes, json=json)
         return
-    topic, _, number = wanted.partition(":")
-    if number and not number.isdecimal():
-        raise CommandFailed(f"{wanted!r} is not of the form TOPIC or TOPIC:PARTITION")
+    topic, number = split_partition(wanted)
     admin = connect(bootstrap)
     metadata = cluster_metadata(admin, bootstrap)
     require_penstock(admin, metadata)
-    waiting = leaderless(metadata, topic, int(number) if number else None)
+    waiting = leaderless(metadata, topic, number)
     replicas = {index: replicas_of(metadata, topic, index) for index in waiting}
     if not json:
         show(topic, replicas)
     recoverable = [index for index, each in replicas.items() if any(one.end is not None for one in each)]
-    if recoverable and not yes:
-        if json:
-            raise CommandFailed("--json needs --yes: nobody would see the question")
-        typer.confirm("Go on, and accept that?", abort=True)
+    if recoverable:
+        confirm("Go on, and accept that?", yes=yes, json=json)
     for index in recoverable:
         elect(admin, topic, index)
     if json:
@@ -82,11 +78,7 @@ def recover(
 
 
 def leaderless(metadata: ClusterMetadata, topic: str, number: int | None) -> list[int]:
-    chosen = require_topic(metadata, topic)
-    if number is not None:
-        if number not in chosen:
-            raise CommandFailed(f"topic {topic!r} has no partition {number}")
-        chosen = [number]
+    chosen = require_partitions(metadata, topic, number)
     return [index for index in chosen if metadata.topics[topic].partitions[index].leader == NO_LEADER]
 
 

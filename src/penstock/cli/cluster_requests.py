@@ -1,11 +1,15 @@
-"""One request of the Kafka protocol to one broker, for what no client library offers."""
+"""Requests of the Kafka protocol for what no client library offers: to one broker, or to the cluster."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.cli.output import CommandFailed
+
 if TYPE_CHECKING:
+    from confluent_kafka.admin._metadata import ClusterMetadata
+
     from penstock.wire.shapes import Body
 
 CLIENT_ID: Final = "penstock-cli"
@@ -20,6 +24,22 @@ class NoAnswerError(Exception):
 def ask_broker(host: str, port: int, api: tuple[int, int], body: Body) -> Any:
     """The body of the answer; `api` is a key and a version."""
     return asyncio.run(_ask(host, port, api, body))
+
+
+def ask_cluster(metadata: ClusterMetadata, api: tuple[int, int], body: Body) -> Any:
+    """The answer of the first broker that gives one.
+
+    For requests that any broker passes on to the controller. The broker that clients are told is the
+    controller comes first: an old Kafka carries them out nowhere else.
+    """
+    reason = "no broker of the cluster is running"
+    brokers: list[Any] = list(metadata.brokers.values())
+    for broker in sorted(brokers, key=lambda each: each.id != metadata.controller_id):
+        try:
+            return ask_broker(broker.host, broker.port, api, body)
+        except NoAnswerError as error:
+            reason = str(error)
+    raise CommandFailed(reason)
 
 
 async def _ask(host: str, port: int, api: tuple[int, int], body: Body) -> Any:

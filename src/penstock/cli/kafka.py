@@ -95,6 +95,16 @@ def require_topic(metadata: ClusterMetadata, topic: str) -> list[int]:
     return sorted(found.partitions)
 
 
+def require_partitions(metadata: ClusterMetadata, topic: str, number: int | None) -> list[int]:
+    """The partitions of a topic, or the one of this number; they exist."""
+    found = require_topic(metadata, topic)
+    if number is None:
+        return found
+    if number not in found:
+        raise CommandFailed(f"topic {topic!r} has no partition {number}")
+    return [number]
+
+
 def answer(future: Future[T]) -> T:
     """The result of an admin request, or CommandFailed in the broker's words."""
     with errors_as_lines():

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.output import WrongUsage
+
 BOOTSTRAP = "127.0.0.1:9092"
 OFFSET_MAX = 2**63 - 1
 HTTP = "http://127.0.0.1:8080"
@@ -23,6 +25,15 @@ Http = Annotated[
     typer.Option("--http", envvar="PENSTOCK_HTTP", metavar="URL", help="Where the admin endpoint listens."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+
+
+def split_partition(wanted: str) -> tuple[str, int | None]:
+    """`TOPIC` or `TOPIC:PARTITION`; no name of a topic has a colon."""
+    check_text(wanted)
+    topic, colon, number = wanted.partition(":")
+    if not topic or (colon and not re.fullmatch("[0-9]{1,10}", number)):
+        raise WrongUsage(f"{wanted!r} is not of the form TOPIC or TOPIC:PARTITION")
+    return topic, int(number) if number else None
 
 
 def is_offset(text: str) -> bool:

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -36,6 +38,15 @@ def discard_output() -> None:
 
 def errors_on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def confirm(question: str, *, yes: bool, json: bool) -> None:
+    """Ask before something is done; who says no ends the command."""
+    if yes:
+        return
+    if json:
+        raise CommandFailed("--json needs --yes: nobody would see the question")
+    typer.confirm(question, abort=True)
 
 
 def print_json(value: Any) -> None:

@@ -50,6 +50,10 @@ def up(
         int | None,
         typer.Option(min=1, help="Number of dedicated controllers; without, brokers are controllers too."),
     ] = None,
+    racks: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[,NAME…]", help="Racks in which the brokers of a cluster stand, in turn."),
+    ] = None,
     storage: Annotated[
         str | None,
         typer.Option(
@@ -84,6 +88,7 @@ def up(
     adopt: Annotated[bool, typer.Option("--adopt", hidden=True)] = False,
 ) -> None:
     """Run Penstock in the foreground until SIGINT or SIGTERM."""
+    in_racks = up_cluster.parse_racks(racks)
     settings = read_node_file(config) if config else {}
     given = {
         "data": data,
@@ -114,7 +119,10 @@ def up(
             has_gateway=not no_gateway,
             token_file=http_token_file,
             flights=flights,
+            racks=in_racks,
         )
+    elif racks is not None:
+        raise typer.BadParameter("one node alone needs none; see --brokers", param_hint="--racks")
     else:
         run_one(settings, has_gateway=not no_gateway, token_file=http_token_file, flights=flights)
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from penstock.cli.node_file import NodeFileError, read_rack
 from penstock.cli.output import CommandFailed
 from penstock.config import NodeConfig
 
@@ -26,6 +29,16 @@ def is_meant(data: Path, brokers: int | None, controllers: int | None) -> bool:
     if (brokers is not None and brokers > 1) or controllers is not None:
         return True
     return (data / "cluster.json").exists()
+
+
+def parse_racks(text: str | None) -> tuple[str, ...] | None:
+    """`a,b,c`; of an empty text none, which takes the racks away that were recorded."""
+    if not text:
+        return None if text is None else ()
+    try:
+        return tuple(read_rack(each.strip()) for each in text.split(","))
+    except NodeFileError as error:
+        raise typer.BadParameter(f"{text!r}: {error}", param_hint="--racks") from error
 
 
 def recorded_host(data: Path) -> str | None:
@@ -49,6 +62,7 @@ def run(
     has_gateway: bool,
     token_file: Path | None,
     flights: bool,
+    racks: tuple[str, ...] | None,
 ) -> None:
     """`settings` are those of a node by the names of NodeConfig, from `config` and options."""
     from penstock.supervisor.layout import Wanted
@@ -56,7 +70,11 @@ def run(
 
     default = NodeConfig()
     wanted = Wanted(
-        brokers=brokers, controllers=controllers, host=settings.get("host"), port=settings.get("port")
+        brokers=brokers,
+        controllers=controllers,
+        host=settings.get("host"),
+        port=settings.get("port"),
+        racks=racks,
     )
     options = ClusterOptions(
         data=settings.get("data", default.data),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.metadata.placement import place
+from penstock.metadata.placement import in_turn, place
 from penstock.types import ApiError, ErrorCode
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def replicas_of_added(
     if request.assignments is None:
         _check_replication_factor(topic.replication_factor, brokers)
         first_leader = topic.partitions[0].replicas[0]
-        ids = [broker.id for broker in brokers]
+        ids = [broker.id for broker in in_turn(brokers)]
         start = current + (ids.index(first_leader) if first_leader in ids else 0)
         return place(brokers, partitions=added, replication_factor=topic.replication_factor, start=start)
     if len(request.assignments) != added:

@@ -165,7 +165,8 @@ def decommission(
 ) -> tuple[list[MetadataRecord], list[TopicPartition]]:
     """Move all that a broker holds onto the others; returns what moves. All of it or, with an error, nothing.
 
-    Each new replica takes the place of the one that it replaces, so that leadership stays as spread as it is.
+    Each new replica takes the place of the one that it replaces, so that leadership stays as spread as it is,
+    and is in a rack that has least of the partition.
     When nothing of it is left (`list_reassignments`, `replicas_of`), the broker can be unregistered.
     """
     if broker_id not in image.brokers:
@@ -190,7 +191,9 @@ def decommission(
                 f"Broker {broker_id} cannot be decommissioned: {topic.name}-{index} has {len(target)}"
                 f" replica(s), and only {len(load)} other broker(s) are alive.",
             )
-        substitute = min(candidates, key=lambda each: (load[each], each))
+        racks = Counter(_rack_of(image, each) for each in target if each != broker_id)
+        loads = [(racks[_rack_of(image, each)], load[each], each) for each in candidates]
+        _, _, substitute = min(loads)
         load[substitute] += 1
         replicas, borrowed = (
             tuple(substitute if each == broker_id else each for each in ids)
@@ -200,3 +203,8 @@ def decommission(
         records += reassigned(image, request, minimum, f"broker {broker_id} is decommissioned")
         moved.append(TopicPartition(topic.name, index))
     return records, moved
+
+
+def _rack_of(image: MetadataImage, broker_id: int) -> str | None:
+    broker = image.brokers.get(broker_id)
+    return None if broker is None else broker.rack

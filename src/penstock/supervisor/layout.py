@@ -6,7 +6,8 @@ broker goes by being decommissioned alone, when the cluster has moved all that i
 again.
 
 Brokers have the ids 1, 2, 3, … Without dedicated controllers the first three of them are controllers too, or
-the first if there are fewer than three. Dedicated controllers have the ids 1001, 1002, …
+the first if there are fewer than three. Dedicated controllers have the ids 1001, 1002, … If there are racks,
+the id of a broker says in which it stands, also of one that comes later.
 """
 
 from __future__ import annotations
@@ -60,9 +61,14 @@ class ClusterLayout:
     nodes: tuple[NodeSpec, ...]
     decommissioned: tuple[int, ...] = ()
     """Ids of nodes that were brokers and are no more part of it."""
+    racks: tuple[str, ...] = ()
+    """Broker 1 stands in the first, and so on, from the start again after the last."""
 
     def node(self, node_id: int) -> NodeSpec:
         return next(node for node in self.nodes if node.id == node_id)
+
+    def rack_of(self, node: NodeSpec) -> str | None:
+        return self.racks[(node.id - 1) % len(self.racks)] if node.is_broker and self.racks else None
 
     def without_broker(self, node_id: int) -> ClusterLayout:
         """After that broker was decommissioned. Who is a controller, too, stays that."""
@@ -111,6 +117,7 @@ class Wanted:
     controllers: int | None = None
     host: str | None = None
     port: int | None = None
+    racks: tuple[str, ...] | None = None
 
 
 def in_order(nodes: Iterable[NodeSpec]) -> tuple[NodeSpec, ...]:
@@ -133,7 +140,7 @@ def new_layout(cluster_id: str, wanted: Wanted, *, host: str, port: int, pick: P
         NodeSpec(FIRST_DEDICATED_ID + index, (CONTROLLER,), host, each)
         for index, each in enumerate(pick(wanted.controllers or 0, ports))
     ]
-    return ClusterLayout(cluster_id, tuple(nodes))
+    return ClusterLayout(cluster_id, tuple(nodes), racks=wanted.racks or ())
 
 
 def broker_ports(brokers: int, port: int, pick: PickPorts) -> list[int]:
@@ -165,6 +172,10 @@ def reconcile(
         raise SupervisorError(
             f"nodes of {where} are running on other addresses; --host and --port cannot move them"
         )
+    if wanted.racks is not None and wanted.racks != recorded.racks:
+        if some_run:
+            raise SupervisorError(f"nodes of {where} are running in other racks; --racks cannot move them")
+        moved = replace(moved, racks=wanted.racks)
     return grown(moved, wanted.brokers or held, pick)
 
 
@@ -212,6 +223,7 @@ def layout_as_json(layout: ClusterLayout) -> dict[str, Any]:
             for node in layout.nodes
         ],
         **({"decommissioned": list(layout.decommissioned)} if layout.decommissioned else {}),
+        **({"racks": list(layout.racks)} if layout.racks else {}),
     }
 
 
@@ -223,7 +235,8 @@ def layout_from_json(value: Mapping[str, Any]) -> ClusterLayout:
             for node in value["nodes"]
         )
         gone = tuple(map(int, value.get("decommissioned", ())))
-        layout = ClusterLayout(str(value["cluster_id"]), nodes, gone)
+        racks = tuple(map(str, value.get("racks", ())))
+        layout = ClusterLayout(str(value["cluster_id"]), nodes, gone, racks)
     except (KeyError, TypeError) as error:
         raise ValueError("a field is missing or of the wrong type") from error
     if len({node.id for node in nodes}) != len(nodes):

@@ -29,6 +29,7 @@ def write_node_files(folder: ClusterFolder, layout: ClusterLayout, shared: Mappi
 def node_table(
     folder: ClusterFolder, layout: ClusterLayout, node: NodeSpec, shared: Mapping[str, Any]
 ) -> dict[str, Any]:
+    rack = layout.rack_of(node)
     return {
         "id": node.id,
         "roles": list(node.roles),
@@ -38,6 +39,7 @@ def node_table(
         "cluster_id": layout.cluster_id,
         "supervisor": str(folder.path),
         "http_port": 0,
+        **({} if rack is None else {"rack": rack}),
         **({} if is_loopback(node.host) else {"insecure": True}),
         **shared,
     }

@@ -41,7 +41,10 @@ def cluster_status(
     return {
         "cluster_id": layout.cluster_id,
         "controller": controller,
-        "brokers": [broker_status(node, processes[node.id], told.get(node.id)) for node in layout.brokers],
+        "brokers": [
+            broker_status(node, layout.rack_of(node), processes[node.id], told.get(node.id))
+            for node in layout.brokers
+        ],
         "topics": [topic_status(topic, answers) for topic in newest.get("topics", [])],
         "nodes": [
             {"id": node.id, **described(processes[node.id]), "roles": list(node.roles)}
@@ -79,7 +82,9 @@ def described(seen: Seen) -> dict[str, Any]:
     return {"pid": seen.pid, "state": seen.state}
 
 
-def broker_status(node: NodeSpec, seen: Seen, told: Mapping[str, Any] | None) -> dict[str, Any]:
+def broker_status(
+    node: NodeSpec, rack: str | None, seen: Seen, told: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """A process that runs may still be fenced, which only the nodes know."""
     state = seen.state
     if state == RUNNING and told is not None and told.get("state") == FENCED:
@@ -92,6 +97,7 @@ def broker_status(node: NodeSpec, seen: Seen, told: Mapping[str, Any] | None) ->
         "state": state,
         "roles": list(node.roles),
         **({"load": told["load"]} if told is not None and "load" in told else {}),
+        "rack": rack,
     }
 
 

@@ -54,7 +54,7 @@ def make_broker(
     image = MetadataImage(
         brokers={
             1: BrokerImage(1, "127.0.0.1", 9092, None, 0, NOTHING, NOTHING, fenced=False),
-            2: BrokerImage(2, "elsewhere", 9092, None, 0, NOTHING, NOTHING, fenced=True),
+            2: BrokerImage(2, "elsewhere", 9092, "north", 0, NOTHING, NOTHING, fenced=True),
         },
         topics={
             "t": TopicImage(
@@ -106,6 +106,7 @@ def test_the_state_of_the_cluster() -> None:
                 "pid": os.getpid(),
                 "state": "running",
                 "roles": ["broker", "controller"],
+                "rack": None,
             },
             {
                 "id": 2,
@@ -114,6 +115,7 @@ def test_the_state_of_the_cluster() -> None:
                 "pid": None,
                 "state": "fenced",
                 "roles": ["broker"],
+                "rack": "north",
             },
         ],
         "topics": [

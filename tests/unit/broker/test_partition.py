@@ -355,6 +355,15 @@ def test_whether_there_are_enough_replicas() -> None:
     assert not partition.has_enough_replicas, "that is for the leader to know"
 
 
+def test_a_smaller_minimum_counts_at_once() -> None:
+    """Alone, as after a move to one replica, it would get no fetch that has its replicas counted again."""
+    partition, _ = make(OF_THREE, min_insync=2)
+    partition.apply(OF_THREE._replace(replicas=(1,), isr=(1,), partition_epoch=1), ALL)
+    assert not partition.has_enough_replicas
+    partition.reconfigure(effective_topic_config({"min.insync.replicas": "1"}))
+    assert partition.has_enough_replicas
+
+
 def test_records_of_the_broker_itself_need_enough_replicas() -> None:
     async def scenario() -> None:
         partition, _ = make(OF_THREE, min_insync=2)

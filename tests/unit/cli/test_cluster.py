@@ -14,8 +14,24 @@ TOLD: dict[str, Any] = {
     "cluster_id": "abc",
     "controller": 1001,
     "brokers": [
-        {"id": 1, "host": "h", "port": 9092, "pid": 11, "state": "running", "roles": ["broker"]},
-        {"id": 2, "host": "h", "port": 9093, "pid": None, "state": "down", "roles": ["broker"]},
+        {
+            "id": 1,
+            "host": "h",
+            "port": 9092,
+            "pid": 11,
+            "state": "running",
+            "roles": ["broker"],
+            "rack": "north",
+        },
+        {
+            "id": 2,
+            "host": "h",
+            "port": 9093,
+            "pid": None,
+            "state": "down",
+            "roles": ["broker"],
+            "rack": None,
+        },
     ],
     "topics": [
         {
@@ -61,10 +77,18 @@ def test_what_brokers_say_themselves_is_newer() -> None:
 
 
 def test_without_an_endpoint() -> None:
-    seen = merged_status(metadata(), {}, {})
+    seen = merged_status(metadata(), {}, {}, {1: "north"})
     assert seen["controller"] == 1
     assert seen["brokers"] == [
-        {"id": 1, "host": "h", "port": 9092, "pid": None, "state": "unknown", "roles": None}
+        {
+            "id": 1,
+            "host": "h",
+            "port": 9092,
+            "pid": None,
+            "state": "unknown",
+            "roles": None,
+            "rack": "north",
+        }
     ]
     assert "nodes" not in seen
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 
 from penstock.cli.node_file import read_node_file
 from penstock.cli.output import CommandFailed
-from penstock.cli.up_cluster import is_meant, shared_table
+from penstock.cli.up_cluster import is_meant, parse_racks, shared_table
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,12 @@ def test_what_belongs_to_one_node(tmp_path: Path) -> None:
     file.write_text("id = 3\n")
     with pytest.raises(CommandFailed, match="id: belongs to one node"):
         shared_table(file, read_node_file(file))
+
+
+def test_racks() -> None:
+    assert parse_racks(None) is None
+    assert parse_racks("") == ()
+    assert parse_racks("north, south") == ("north", "south")
+    for text in (",", "north,", "x" * 256):
+        with pytest.raises(typer.BadParameter, match="not a name of 1 to 255 characters"):
+            parse_racks(text)

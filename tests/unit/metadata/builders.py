@@ -17,7 +17,7 @@ from penstock.metadata.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.metadata.image import MetadataDelta, PartitionImage
     from penstock.metadata.leadership import MinInsync
@@ -33,16 +33,18 @@ def apply(image: MetadataImage, records: Iterable[MetadataRecord]) -> tuple[Meta
     return draft.finish()
 
 
-def registration(broker_id: int, epoch: int = 0) -> RegisterBrokerRecord:
+def registration(broker_id: int, epoch: int = 0, rack: str | None = None) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(
-        broker_id, epoch, UUID(int=1000 + epoch), STORAGE_ID, "localhost", 9091 + broker_id
+        broker_id, epoch, UUID(int=1000 + epoch), STORAGE_ID, "localhost", 9091 + broker_id, rack
     )
 
 
-def cluster(brokers: int = 1) -> MetadataImage:
+def cluster(brokers: int = 1, racks: Sequence[str | None] = (None,)) -> MetadataImage:
+    """Brokers stand in these racks, in turn."""
     records: list[MetadataRecord] = []
     for broker_id in range(1, brokers + 1):
-        records += [registration(broker_id), UnfenceBrokerRecord(broker_id, 0)]
+        rack = racks[(broker_id - 1) % len(racks)]
+        records += [registration(broker_id, rack=rack), UnfenceBrokerRecord(broker_id, 0)]
     return apply(MetadataImage(), records)[0]
 
 

@@ -193,6 +193,14 @@ def test_all_that_a_broker_holds_goes_to_the_least_loaded_others() -> None:
         unregister_broker(image, 1)
 
 
+def test_what_a_broker_held_goes_to_a_rack_that_has_nothing_of_it_yet() -> None:
+    """Though broker 3, in the rack of broker 2, holds less."""
+    image = with_topic(cluster(4, ["a", "b", "b", "a"]), "t", replicas=(1, 2))
+    image = with_topic(image, "u", topic_id=2, replicas=(4,))
+    image, _ = apply(image, decommission(image, 1, at_least(1))[0])
+    assert partition_of(image).target == (4, 2)
+
+
 def test_a_decommissioned_broker_can_be_unregistered_when_the_others_have_caught_up() -> None:
     image = with_topic(cluster(3), "t", replicas=(1, 2))
     image, _ = apply(image, decommission(image, 1, at_least(2))[0])

@@ -161,6 +161,27 @@ def test_a_decommissioned_broker_that_is_a_controller_stays_one() -> None:
     assert layout_from_json(json.loads(json.dumps(layout_as_json(layout)))) == layout
 
 
+def racks_of(layout: ClusterLayout) -> list[str | None]:
+    return [layout.rack_of(node) for node in layout.nodes]
+
+
+def test_brokers_stand_in_racks_in_turn() -> None:
+    layout = made(brokers=3, controllers=1, racks=("a", "b"))
+    assert racks_of(layout) == ["a", "b", "a", None]
+    assert layout_from_json(json.loads(json.dumps(layout_as_json(layout)))) == layout
+    assert racks_of(again(layout, brokers=5)) == ["a", "b", "a", "b", "a", None]
+    assert racks_of(made(brokers=2)) == [None, None]
+
+
+def test_another_choice_of_racks_replaces_the_one_before() -> None:
+    layout = made(brokers=3, racks=("a", "b"))
+    assert again(layout) == again(layout, racks=("a", "b"), some_run=True) == layout
+    assert racks_of(again(layout, racks=("x", "y", "z"))) == ["x", "y", "z"]
+    assert again(layout, racks=()) == made(brokers=3)
+    with pytest.raises(SupervisorError, match="are running in other racks"):
+        again(layout, racks=("x",), some_run=True)
+
+
 def test_there_and_back_through_json() -> None:
     layout = made(brokers=3, controllers=3)
     assert layout_from_json(json.loads(json.dumps(layout_as_json(layout)))) == layout

@@ -34,6 +34,7 @@ def test_the_files_of_a_cluster(tmp_path: Path) -> None:
             NodeSpec(1, ("broker",), "127.0.0.1", 9092),
             NodeSpec(1001, ("controller",), "127.0.0.1", 30_000),
         ),
+        racks=("north",),
     )
     folder = ClusterFolder(tmp_path)
     write_node_files(folder, layout, {"flush": "os", "topics": {"retention.ms": "5"}})
@@ -46,7 +47,10 @@ def test_the_files_of_a_cluster(tmp_path: Path) -> None:
         "cluster_id": "abc",
         "supervisor": str(tmp_path),
         "http_port": 0,
+        "rack": "north",
         "flush": "os",
         "topics": {"retention.ms": "5"},
     }
-    assert tomllib.loads(folder.node(1001).settings.read_text())["roles"] == ["controller"]
+    controller = tomllib.loads(folder.node(1001).settings.read_text())
+    assert controller["roles"] == ["controller"]
+    assert "rack" not in controller

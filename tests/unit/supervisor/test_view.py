@@ -75,8 +75,17 @@ def test_the_status_of_processes_and_what_nodes_say() -> None:
                 "pid": 11,
                 "state": "running",
                 "roles": ["broker", "controller"],
+                "rack": None,
             },
-            {"id": 2, "host": "here", "port": 9093, "pid": 12, "state": "running", "roles": ["broker"]},
+            {
+                "id": 2,
+                "host": "here",
+                "port": 9093,
+                "pid": 12,
+                "state": "running",
+                "roles": ["broker"],
+                "rack": None,
+            },
         ],
         "topics": [
             {

@@ -1,7 +1,8 @@
-"""ElectLeaders (43), versions 0–2: make preferred replicas leaders.
+"""ElectLeaders (43), versions 0–2: make preferred replicas leaders, or elect without an in-sync replica.
 
 A partition that is named and led as it should be gets ELECTION_NOT_NEEDED; a request for all partitions is
-answered with those that needed an election. Unclean elections (type 1) are never held.
+answered with those that needed an election. An unclean election (type 1) is held for partitions without a
+leader only: whoever has the greatest log leads, see `metadata.recovery`.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ async def state_by_protocol(kafka: Kafka) -> dict[str, Any]:
 def broker_fields(broker: Any) -> dict[str, Any]:
     return {
         "id": broker.node_id, "host": broker.host, "port": broker.port,
-        "pid": None, "state": "running", "roles": ["broker"],
+        "pid": None, "state": "running", "roles": ["broker"], "rack": broker.rack,
     }  # fmt: skip
 
 
