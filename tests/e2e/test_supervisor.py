@@ -81,6 +81,7 @@ def test_a_cluster_from_its_start_to_its_end(tmp_path: Path) -> None:
         seen = status(cluster)
         assert seen["controller"] in (1, 2, 3)
         pids = cluster.node_pids()
+        assert all(0 <= broker.pop("load")["busy"] <= 1 for broker in seen["brokers"])
         assert seen["brokers"] == [
             {
                 "id": node,
