@@ -13,6 +13,7 @@ import pytest
 
 from penstock.broker.node_status import process_state
 from penstock.signalling import send_signal
+from penstock.supervisor.output_logs import LOG_BYTES_MAX
 from penstock.supervisor.revive import ensure_running
 from tests.support.commands import penstock
 from tests.support.fake_penstock_up import SUCCESSOR
@@ -346,6 +347,16 @@ def test_kill_and_log(tmp_path: Path) -> None:
             name = f"node {absent}" if absent.isdigit() else absent
             refused = penstock("cluster", "kill", absent, broker=cluster).complaint
             assert refused == f"{name}: not part of this cluster"
+
+
+def test_logs_are_kept_short_while_processes_write_to_them(tmp_path: Path) -> None:
+    with fake_cluster(tmp_path, brokers=2) as cluster:
+        cluster.wait_ready()
+        for path in (cluster.folder.node(2).log, cluster.folder.log):
+            with path.open("ab") as output:
+                output.write(b"x" * (LOG_BYTES_MAX + 1))
+            wait_until(lambda path=path: path.stat().st_size < LOG_BYTES_MAX, f"a short {path.name}")  # type: ignore[misc]
+            assert path.with_name(f"{path.name}.1").stat().st_size == LOG_BYTES_MAX
 
 
 def test_the_supervisor_is_stopped_by_a_signal_too(tmp_path: Path) -> None:

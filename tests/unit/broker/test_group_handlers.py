@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -273,6 +274,30 @@ def test_stable_offsets_are_told_by_whoever_is_known_to_coordinate(
         answer = await ask(broker, require_stable=True)
         assert answer.error_code is ErrorCode.not_coordinator
         assert answer.topics[0].partitions[0].committed_offset == -1
+        monkeypatch.undo()
+
+    with_broker(work)
+
+
+def test_stable_offsets_are_not_told_from_memory_when_another_one_is_known_to_lead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The metadata say so a moment before the partition is told, and the lease may last for longer."""
+
+    async def work(broker: InProcess) -> None:
+        await prepare(broker)
+        await broker.ask(OFFSET_COMMIT, 8, commit_body(7))
+        groups = broker.broker.groups
+        monkeypatch.setattr(Lifecycle, "has_lease", property(lambda _: True))
+        assert groups.is_proven("g")
+        shard, controller = groups.shard("g"), broker.broker.controller
+        topic = controller.image.topics[groups.topic]
+        index = shard.partition.index
+        moved = topic.partitions[index]._replace(leader_epoch=shard.leader_epoch + 1)
+        known = replace(topic, partitions={**topic.partitions, index: moved})
+        image = replace(controller.image, topics={**controller.image.topics, groups.topic: known})
+        monkeypatch.setattr(type(controller), "image", property(lambda _: image))
+        assert not groups.is_proven("g")
         monkeypatch.undo()
 
     with_broker(work)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.broker.broker import Broker
 from penstock.broker.partitions import Partitions
 from penstock.metadata.topics import TopicReference
+from penstock.storage import StorageError
 from penstock.types import ApiError, ErrorCode
 from tests.unit.broker import small_cluster
 from tests.unit.broker.in_process import InProcess, eventually
@@ -27,8 +29,6 @@ from tests.unit.broker.small_cluster import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from penstock.broker.broker import Broker
 
 
 @pytest.fixture(autouse=True)
@@ -174,6 +174,24 @@ def test_a_flush_that_never_returns_takes_one_leader_out_of_service() -> None:
         released.set()
 
 
+def test_a_node_stops_although_a_flush_never_returns() -> None:
+    released = threading.Event()
+
+    async def work(cluster: SmallCluster, _: InProcess) -> None:
+        await create(cluster, "hurt")
+        disturb(cluster.other, "hurt", lambda: released.wait(20.0) and None)
+        await write(cluster.controller, "hurt", b"one")
+        await eventually(lambda: partition(cluster.other, "hurt").is_busy)
+        async with asyncio.timeout(10.0):
+            await cluster.other.partitions.close()
+        released.set()
+
+    try:
+        with_cluster(work)
+    finally:
+        released.set()
+
+
 def test_a_follower_that_hangs_does_not_hold_up_others_of_the_same_leader() -> None:
     released = threading.Event()
 
@@ -215,6 +233,30 @@ def test_a_log_that_cannot_be_mended_is_set_aside_and_filled_anew(
 
     with_cluster(work)
     assert "hurt-0 is filled anew by its leader" in caplog.text
+
+
+def test_what_cannot_be_opened_at_the_start_is_left_to_the_others_before_the_node_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work(cluster: SmallCluster, _: InProcess) -> None:
+        await create(cluster, "hurt", "well", first=2, minimum=2)
+        await cluster.other.stop()
+        storage = cluster.other.storage
+        open_log = storage.open_log
+
+        def refuse_one(name: str, *arguments: Any, **options: Any) -> Any:
+            if name == "hurt-0":
+                raise StorageError("cannot open hurt-0: No space left on device")
+            return open_log(name, *arguments, **options)
+
+        monkeypatch.setattr(storage, "open_log", refuse_one)
+        cluster.other = Broker(cluster.other.config, storage)
+        await cluster.other.start()
+        assert list(cluster.other.lost_replicas.found) == ["hurt-0"]
+        assert known(cluster, "hurt").isr == (1,)
+        monkeypatch.undo()
+
+    with_cluster(work)
 
 
 def test_the_last_in_sync_replica_stays_the_leader_and_serves_what_it_has() -> None:

@@ -254,6 +254,23 @@ def test_a_clock_that_is_set_back_keeps_no_batch_waiting(monkeypatch: pytest.Mon
     with_broker(work)
 
 
+def test_who_is_behind_a_refused_batch_does_not_keep_itself_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first may never come again, and the others come again and again."""
+
+    async def work(client: InProcess) -> None:
+        partition = await create_replicated(client, "t")
+        led_by(partition, 2)
+        assert await send_sequence(client, 0) is ErrorCode.not_leader_or_follower
+        led_by(partition, 1)
+        now_ms = client.broker.monotonic_ms()
+        monkeypatch.setattr(client.broker, "monotonic_ms", lambda: now_ms + KEPT_MS // 2)
+        assert await send_sequence(client, 5) is ErrorCode.not_leader_or_follower
+        monkeypatch.setattr(client.broker, "monotonic_ms", lambda: now_ms + KEPT_MS)
+        assert await send_sequence(client, 5) is OK
+
+    with_broker(work)
+
+
 def verified_by(client: InProcess, ask: Callable[[WhenVerified], object]) -> None:
     def verify(_partition: Partition, _id: str | None, _header: BatchHeader, verified: WhenVerified) -> None:
         ask(verified)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from penstock.broker import marker_writer
 from penstock.metadata.assignments import NewTopic
+from penstock.peers.peers import Lane
 from penstock.transactions.messages import Identity, SendMarkers
 from penstock.types import ErrorCode, TopicPartition
 from tests.unit.broker.in_process import InProcess, eventually, with_broker
+from tests.unit.broker.small_cluster import SmallCluster, create, partition, with_cluster
 
 if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
     from penstock.broker.partition import Partition
     from penstock.broker.transaction_markers import Outcomes, Queue
 
@@ -40,22 +43,20 @@ async def two_partitions(client: InProcess, monkeypatch: pytest.MonkeyPatch) -> 
     return may_go_on
 
 
-def send(client: InProcess, number: int, *partitions: TopicPartition) -> asyncio.Event:
+def send(broker: Broker, number: int, *partitions: TopicPartition) -> asyncio.Event:
     """The end of a transaction in these partitions; set when all have its marker."""
     done = asyncio.Event()
     identity = Identity(f"mine-{number}", number, 0)
-    client.broker.transactions._markers.send(
-        SendMarkers(identity, True, partitions), 0, lambda: True, done.set
-    )
+    broker.transactions._markers.send(SendMarkers(identity, True, partitions), 0, lambda: True, done.set)
     return done
 
 
 def test_a_partition_that_is_stuck_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(client: InProcess) -> None:
         may_go_on = await two_partitions(client, monkeypatch)
-        stuck = send(client, 1, STUCK, WELL)
+        stuck = send(client.broker, 1, STUCK, WELL)
         await eventually(lambda: client.broker.partitions.require(*WELL).log.log_end_offset == 1)
-        others = [send(client, number, WELL) for number in range(2, 12)]
+        others = [send(client.broker, number, WELL) for number in range(2, 12)]
         async with asyncio.timeout(5):
             for other in others:
                 await other.wait()
@@ -70,7 +71,7 @@ def test_a_partition_that_is_stuck_holds_up_no_other(monkeypatch: pytest.MonkeyP
 def test_one_that_was_late_has_a_queue_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(client: InProcess) -> None:
         await two_partitions(client, monkeypatch)
-        stuck = send(client, 1, STUCK)
+        stuck = send(client.broker, 1, STUCK)
         markers = client.broker.transactions._markers
         await eventually(lambda: STUCK in markers._late)
         monkeypatch.setattr(marker_writer, "COMMIT_S_MAX", 60)
@@ -78,7 +79,7 @@ def test_one_that_was_late_has_a_queue_of_its_own(monkeypatch: pytest.MonkeyPatc
         end_offset = log.log_end_offset
         await eventually(lambda: log.log_end_offset > end_offset)  # the next attempt is under way
         async with asyncio.timeout(5):
-            await send(client, 2, WELL).wait()
+            await send(client.broker, 2, WELL).wait()
         assert not stuck.is_set()
 
     with_broker(work)
@@ -103,6 +104,39 @@ def test_whoever_asks_for_a_marker_is_answered_in_time(monkeypatch: pytest.Monke
     with_broker(work)
 
 
+def test_one_that_was_late_at_another_node_holds_up_no_other_on_its_connection() -> None:
+    """There, too: answers on one connection come in the order of the requests."""
+
+    async def work(cluster: SmallCluster, _: InProcess) -> None:
+        await create(cluster, "stuck", "well", first=2)
+        await eventually(lambda: partition(cluster.other, "well").is_leader)
+        peers, markers = cluster.controller.peers, cluster.controller.transactions._markers
+        ask, asked, may_go_on = peers.ask, asyncio.Event(), asyncio.Event()
+        turns: dict[Lane, asyncio.Lock] = {}
+
+        async def one_at_a_time(node_id: int, lane: Lane, *arguments: Any, **options: Any) -> Any:
+            if lane not in (Lane.MARKERS, Lane.LATE_MARKERS):
+                return await ask(node_id, lane, *arguments, **options)
+            async with turns.setdefault(lane, asyncio.Lock()):
+                if not asked.is_set():
+                    asked.set()
+                    await may_go_on.wait()
+                return await ask(node_id, lane, *arguments, **options)
+
+        peers.ask = one_at_a_time  # type: ignore[method-assign]
+        markers._late.add(STUCK)
+        stuck = send(cluster.controller, 1, STUCK)
+        await asked.wait()
+        async with asyncio.timeout(5):
+            await send(cluster.controller, 2, WELL).wait()
+        assert not stuck.is_set()
+        may_go_on.set()
+        async with asyncio.timeout(5):
+            await stuck.wait()
+
+    with_cluster(work)
+
+
 def test_a_fault_on_the_way_is_not_the_end_of_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(client: InProcess) -> None:
         (await two_partitions(client, monkeypatch)).set()
@@ -116,7 +150,7 @@ def test_a_fault_on_the_way_is_not_the_end_of_a_marker(monkeypatch: pytest.Monke
 
         monkeypatch.setattr(markers, "_write_here", faulty)
         async with asyncio.timeout(5):
-            await send(client, 1, WELL).wait()
+            await send(client.broker, 1, WELL).wait()
         assert not faults
 
     with_broker(work)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli import up
 from penstock.cli.private import is_open, keep_private, warn_of_password
 
 
@@ -52,3 +53,19 @@ def test_a_password_on_the_command_line_is_warned_of(
     told = capsys.readouterr().err
     assert ("PENSTOCK_STORAGE" in told) == is_told
     assert "secret" not in told
+
+
+def test_a_node_closes_its_folder_and_warns_of_a_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A node that is started by its file; `penstock up` says so as well, once it serves."""
+    data, file = tmp_path / "data", tmp_path / "node.toml"
+    data.mkdir()
+    file.write_text(f'data = "{data}"\nlisteners = "127.0.0.1:0"\n')
+    modes = list[int]()
+    monkeypatch.setattr(up, "run", lambda *_, **__: modes.append(data.stat().st_mode & 0o777))
+    up.broker(file)
+    assert modes == [0o700]
+    monkeypatch.setattr(sys, "argv", ["penstock", "up", "--storage", "postgresql://me:secret@host/database"])
+    up.print_ready("127.0.0.1:9092", None)
+    assert "PENSTOCK_STORAGE" in capsys.readouterr().err

@@ -10,16 +10,19 @@ from uuid import UUID
 import pytest
 
 from penstock.config import ClusterLimits, NodeConfig
+from penstock.controller import controller as controller_module
 from penstock.controller import quorum_driver
 from penstock.controller.controller import Controller
 from penstock.controller.metadata_log import METADATA_LOG, METADATA_TOPIC_ID, MetadataLog
 from penstock.controller.producer_ids import ProducerIds
 from penstock.metadata.alterations import Alteration, Operation, ResourceAlteration
 from penstock.metadata.assignments import NewPartitions, NewTopic
+from penstock.metadata.brokers import Registration
 from penstock.metadata.events import EventKind
 from penstock.metadata.image import ConfigResource, MetadataDelta, MetadataImage, ResourceType
 from penstock.metadata.topics import TopicReference
 from penstock.peers.peers import Peers
+from penstock.quorum.core import Quorum
 from penstock.quorum.voters import VoterSet
 from penstock.storage import (
     FileStorage,
@@ -148,6 +151,26 @@ def test_of_many_who_create_one_topic_one_wins(storage: Storage) -> None:
 
     with_controller(storage, work)
     assert Counter(errors) == {None: 1, ErrorCode.topic_already_exists: 19}
+
+
+@pytest.mark.parametrize(("grace_s", "is_created"), [(60.0, False), (0.0, True)])
+def test_an_internal_topic_waits_for_a_broker_that_is_away_but_not_for_ever(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, grace_s: float, is_created: bool
+) -> None:
+    monkeypatch.setattr(controller_module, "INTERNAL_TOPIC_GRACE_S", grace_s)
+
+    async def work(controller: Controller) -> None:
+        away = Registration(2, UUID(int=22), UUID(int=2), "localhost", 9093)
+        await controller.active.register(away)
+        wanted = [NewTopic("__consumer_offsets")]
+        (first,) = await controller.create_topics(wanted, allow_internal=True)
+        assert first.error is not None
+        assert first.error.code is ErrorCode.coordinator_not_available
+        (again,) = await controller.create_topics(wanted, allow_internal=True)
+        assert (again.error is None) == is_created
+
+    topics = with_controller(storage, work).image.topics
+    assert ("__consumer_offsets" in topics) == is_created
 
 
 def test_validation_writes_nothing(storage: Storage) -> None:
@@ -288,6 +311,23 @@ def test_a_note_that_cannot_be_written_is_written_later(
 
     assert set(with_controller(storage, work).image.topics) == {"a", "b"}
     assert bool(tried) == (not is_alone)
+
+
+def test_what_was_noted_as_committed_is_known_after_a_restart(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anybody leads: who leads then, with a log that lacks it, is not followed backwards."""
+    several = VoterSet.of_ids((1, 2))
+
+    async def work(controller: Controller) -> None:
+        monkeypatch.setattr(controller._driver, "_configured", several)
+        await controller.create_topics([NewTopic("a")])
+
+    committed = with_controller(storage, work).driver.core.high_watermark
+    told: list[int] = []
+    monkeypatch.setattr(Quorum, "noted", lambda _core, offset: told.append(offset))
+    with_controller(storage, nothing)
+    assert told == [committed]
 
 
 def test_what_could_not_be_flushed_is_never_seen(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,21 @@ def test_a_topic_that_allows_it_is_given_a_leader_after_a_while() -> None:
     world.run(lambda: partition_of(world.image).leader == 3)
 
 
+def test_who_was_in_sync_is_given_time_to_come_back_first() -> None:
+    image = fenced(with_topic(cluster(3), "t", replicas=(1, 2, 3), isr=(1,)), 1)
+    looked: list[str] = []
+
+    def allowed(topic: str) -> bool:
+        looked.append(topic)
+        return True
+
+    world = World(image, {2: 3, 3: 4})
+    world.recovery._patience_s = 60.0
+    world.recovery._is_unclean_allowed = allowed
+    world.run(lambda: len(looked) >= 5)
+    assert not world.asked
+
+
 def test_nobody_is_asked_about_a_topic_that_does_not_allow_it() -> None:
     image = fenced(with_topic(cluster(3), "t", replicas=(1, 2, 3), isr=(1,)), 1)
     looked: list[str] = []

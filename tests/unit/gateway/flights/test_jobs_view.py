@@ -105,9 +105,10 @@ def test_records_of_somebody_else_are_counted() -> None:
     view = JobsView(10)
     assert view.apply_job(b"x", told(1).to_json()) is None
     assert view.apply_job(key(1), b"{}") is None
+    assert view.apply_job(key(1), told(2).to_json()) is None, "the state of another job"
     view.apply_request(key(1), b'{"request": "sell"}', 0)
     view.apply_request(None, request_value(Request.CREATE), 0)
-    assert (view.refused, len(view)) == (4, 0)
+    assert (view.refused, len(view)) == (5, 0)
 
 
 EVENTS = st.lists(
