@@ -181,7 +181,7 @@ def test_a_follower_that_cannot_be_mended_is_filled_anew_at_its_next_start(tmp_p
         follower.start()
         cluster.wait_healed(["rotten"])
         wait_until(lambda: follower.log_bytes("rotten") == whole, "the replica is filled up")
-        (aside,) = follower.data.glob(".damaged-rotten-0-*")
+        (aside,) = follower.data.glob(".aside-rotten-0-*")
         assert b"".join(path.read_bytes() for path in sorted(aside.glob("*.log"))) == rotten
         assert f"rotten-0 is filled anew by its leader, and was moved to {aside}" in follower.log
         assert unseal((follower.data / "damaged-logs").read_bytes()) == {}
@@ -210,6 +210,6 @@ def test_a_follower_that_diverged_is_found_and_filled_anew(tmp_path: Path) -> No
 
         wait_until(lambda: follower.log_bytes("rotten") == whole, "the replica is filled up")
         cluster.wait_healed(["rotten"])
-        (aside,) = follower.data.glob(".damaged-rotten-0-*")
+        (aside,) = follower.data.glob(".aside-rotten-0-*")
         assert b"".join(each.read_bytes() for each in sorted(aside.glob("*.log"))) == diverged
         assert cluster.leader_of("rotten") is leader

@@ -107,15 +107,21 @@ class Partitions:
         return len(self._partitions)
 
     async def open_all(self, image: MetadataImage) -> None:
-        """At start: open what the metadata names, remove folders of topics that are gone.
+        """At start: open what the metadata names, remove folders of topics whose end was read.
 
-        What cannot be opened is out of service, as it would be later, and holds up nothing else.
+        Of a folder whose topic the metadata do not know and never ended, nobody can say that it may go: it is
+        set aside. What cannot be opened is out of service, as it would be later, and holds up nothing else.
         """
-        known = {topic.topic_id for topic in image.topics.values()}
+        removed = self._broker.controller.publisher.removed
         for name, topic_id in self._storage.logs():
-            if topic_id not in known and not name.startswith("__cluster_metadata-"):
+            if topic_id in image.topic_names or name.startswith("__cluster_metadata-"):
+                continue
+            if topic_id in removed:
                 log.info("removing %s: its topic was deleted", name)
                 self._storage.delete_log(name)
+            else:
+                aside = self._storage.set_aside(name)
+                log.warning("the metadata know no topic %s of %s: it was moved to %s", topic_id, name, aside)
         self._live = frozenset(broker.id for broker in image.live_brokers())
         for topic in image.topics.values():
             await self._open_topic(topic)

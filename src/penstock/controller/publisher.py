@@ -26,6 +26,8 @@ from penstock.metadata.timeline import Timeline
 from penstock.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from penstock.controller.metadata_log import MetadataLog
     from penstock.metadata.events import ClusterEvent
 
@@ -80,6 +82,8 @@ class MetadataPublisher:
         """Everything before it is in the image."""
         self.published_offset = 0
         """Everything before it is carried out on this node."""
+        self.removed: set[UUID] = set()
+        """Topics whose end was read before `begin`, in the log or by a snapshot that came after it."""
         self.events: deque[Published] = deque(maxlen=EVENTS_KEPT)
         self._timeline = Timeline()
         self._log = metadata_log
@@ -104,8 +108,13 @@ class MetadataPublisher:
         delta = difference(self.image, image)
         self.image = image
         self.applied_offset = snapshot.end.end_offset
+        self._changed(self.applied_offset, delta)
+
+    def _changed(self, end_offset: int, delta: MetadataDelta) -> None:
         if self._is_publishing:
-            self._queue.put_nowait((self.applied_offset, delta))
+            self._queue.put_nowait((end_offset, delta))
+        else:
+            self.removed.update(topic.topic_id for topic in delta.deleted.values())
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Called with each change, after `begin`; it may return an awaitable, which is waited for."""
@@ -129,9 +138,7 @@ class MetadataPublisher:
                     cause = f" ({event.cause})" if event.cause else ""
                     log.log(self._log_level, "%s%s", event.text, cause)
             self.image, delta = draft.finish()
-            end_offset = batch.base_offset + len(batch.records)
-            if self._is_publishing:
-                self._queue.put_nowait((end_offset, delta))
+            self._changed(batch.base_offset + len(batch.records), delta)
         self.applied_offset = max(self.applied_offset, high_watermark)
 
     async def begin(self, load: Callable[[MetadataImage], Awaitable[None]]) -> None:
@@ -140,6 +147,7 @@ class MetadataPublisher:
         self._is_publishing = True
         offset = self.applied_offset
         await load(self.image)
+        self.removed.clear()
         self.published_offset = offset
         self._task = asyncio.get_running_loop().create_task(self._publish())
 

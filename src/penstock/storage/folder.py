@@ -32,7 +32,8 @@ FORMAT = 1
 LOCK = ".lock"
 META = "meta.json"
 DELETED_PREFIX = ".deleted-"
-DAMAGED_PREFIX = ".damaged-"
+ASIDE_PREFIX = ".aside-"
+"""Of the names of logs that are kept for somebody to look at."""
 OPEN_FILES_MAX = 256
 NAME_BYTES_MAX = 255
 
@@ -153,7 +154,7 @@ class FileStorage:
         check_name(name)
         if name in self._open and not self._open[name].closed:
             raise StorageError(f"{name} is open and cannot be set aside")
-        aside = f"{self.path}/{DAMAGED_PREFIX}{name}-{uuid.uuid4().hex}"
+        aside = f"{self.path}/{ASIDE_PREFIX}{name}-{uuid.uuid4().hex}"
         try:
             self._disk.rename(f"{self.path}/{name}", aside)
             self._disk.fsync_dir(self.path)

@@ -227,6 +227,8 @@ class MemoryStorage:
 
     def set_aside(self, name: str) -> str:
         """Nobody could look at it."""
+        if name in self._open and not self._open[name].closed:
+            raise StorageError(f"{name} is open and cannot be set aside")
         self.delete_log(name)
         return "nowhere"
 

@@ -21,7 +21,7 @@ import psycopg
 
 from penstock.storage.blobs import seal, unseal
 from penstock.storage.errors import StorageError
-from penstock.storage.folder import check_name
+from penstock.storage.folder import ASIDE_PREFIX, check_name
 from penstock.storage.postgres_chunks import ChunkCache
 from penstock.storage.postgres_compaction import discarded
 from penstock.storage.postgres_connection import Database, drop
@@ -78,6 +78,7 @@ class PostgresStorage:
                 "SELECT name, log_id, topic_id, clean_end FROM penstock.logs WHERE node_id = %s",
                 (node_id,),
             )
+            if not name.startswith(ASIDE_PREFIX)
         }
         self._open: dict[str, tuple[PartitionLog, PostgresBackend]] = {}
         self._discard_staged()
@@ -141,7 +142,18 @@ class PostgresStorage:
         return True
 
     def set_aside(self, name: str) -> str:
-        raise NotImplementedError  # nothing is ever found damaged
+        """The rows stay, under a name that no topic can have."""
+        check_name(name)
+        if name in self._open and not self._open[name][0].closed:
+            raise StorageError(f"{name} is open and cannot be set aside")
+        aside = f"{ASIDE_PREFIX}{name}-{uuid.uuid4().hex}"
+        log_id, _, _ = self._known[name]
+        self._owner.change(
+            f"set the log {name} aside",
+            [("UPDATE penstock.logs SET name = %s WHERE log_id = %s", (aside, log_id))],
+        )
+        del self._known[name]
+        return f"{aside} in penstock.logs"
 
     def set_cluster_id(self, cluster_id: str) -> None:
         if cluster_id != self.cluster_id:

@@ -52,7 +52,7 @@ def end_of(opened: PartitionLog | StorageError | None) -> int:
 
 
 def asides(node: Node) -> list[str]:
-    return [name for name in QuickDisk().listdir(node.storage.path) if name.startswith(".damaged-t-0-")]
+    return [name for name in QuickDisk().listdir(node.storage.path) if name.startswith(".aside-t-0-")]
 
 
 def test_a_log_that_is_noted_as_damaged(node: Node) -> None:

@@ -15,8 +15,10 @@ from penstock.config import NodeConfig
 from penstock.metadata.assignments import NewTopic
 from penstock.metadata.image import PartitionImage
 from penstock.metadata.topics import TopicReference
-from penstock.storage import FileStorage, MemoryStorage, StorageError
+from penstock.storage import FileStorage, LogConfig, MemoryStorage, StorageError
 from penstock.types import ApiError, ErrorCode
+from penstock.wire.batch import read_header
+from tests.support.raw import make_batch
 from tests.unit.broker.in_process import InProcess, eventually, with_broker
 from tests.unit.storage.disks import QuickDisk
 
@@ -136,3 +138,62 @@ def test_a_topic_that_could_not_be_opened_can_be_deleted(monkeypatch: pytest.Mon
         assert refusal(client, "t") is ErrorCode.unknown_topic_or_partition
 
     with_broker(work)
+
+
+def start(tmp_path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
+    """The node on these files, once more."""
+
+    async def run() -> None:
+        storage = FileStorage.open(tmp_path / "data", 1, disk=QuickDisk())
+        broker = Broker(NodeConfig(port=0, http_port=None), storage)
+        await broker.start()
+        try:
+            await work(broker)
+        finally:
+            await broker.stop()
+            storage.close()
+
+    asyncio.run(run())
+
+
+async def nothing(broker: Broker) -> None:
+    del broker
+
+
+def test_a_folder_that_was_left_of_a_deleted_topic_goes_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def delete(broker: Broker) -> None:
+        await broker.controller.create_topics([NewTopic("t")])
+
+        def refuse(name: str) -> None:
+            raise StorageError(f"cannot delete {name}: Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(broker.storage, "delete_log", refuse)
+            await broker.controller.delete_topics([TopicReference("t")])
+            await broker.controller.publisher.settled()
+            await eventually(lambda: broker.partitions.get("t", 0) is None)
+            await broker.partitions.close()
+
+    start(tmp_path, delete)
+    assert (tmp_path / "data" / "t-0").is_dir()
+    start(tmp_path, nothing)
+    assert not list((tmp_path / "data").glob("*t-0*"))
+
+
+def test_a_folder_of_a_topic_that_nobody_knows_is_set_aside_and_not_deleted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its metadata may have been those of a cluster that was begun anew by mistake."""
+    start(tmp_path, nothing)
+    storage = FileStorage.open(tmp_path / "data", 1, disk=QuickDisk())
+    log = storage.open_log("t-0", UUID(int=9), LogConfig(), now_ms=0)
+    batch = make_batch([b"all that is left"])
+    log.append(batch, read_header(batch), leader_epoch=0, now_ms=0)
+    log.flush()
+    storage.close()
+    start(tmp_path, nothing)
+    (aside,) = (tmp_path / "data").glob(".aside-t-0-*")
+    assert b"all that is left" in b"".join(path.read_bytes() for path in aside.glob("*.log"))
+    assert f"it was moved to {aside}" in caplog.text

@@ -305,6 +305,19 @@ def test_logs_are_listed_and_deleted(storage: Storage) -> None:
         open_log(storage)
 
 
+def test_a_log_that_is_set_aside_is_nobody_s_and_its_name_is_free(storage: Storage) -> None:
+    log = open_log(storage)
+    append_flushed(log, batch())
+    with pytest.raises(StorageError, match="t-0 is open"):
+        storage.set_aside("t-0")
+    log.close()
+    storage.set_aside("t-0")
+    assert storage.logs() == []
+    log = storage.open_log("t-0", OTHER_ID, LogConfig(), NOW_MS)
+    assert log.log_end_offset == 0
+    log.close()
+
+
 def test_empty_log_restarts(storage: Storage) -> None:
     open_log(storage).close()
     log = open_log(storage)
