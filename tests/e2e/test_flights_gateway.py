@@ -159,7 +159,23 @@ def test_a_job_with_an_id_of_ones_own(file_gateway: GatewayProcess, service: Fak
     assert refused(file_gateway.post(JOBS, {"job": job}), 409, "a bad file")["state"] == "failed"
 
 
-@pytest.mark.parametrize("body", [{"job": "x"}, {"job": 7}, [], "text"])
+def test_a_job_says_which_flights_query_3_is_about(
+    file_gateway: GatewayProcess, service: FakeFlights
+) -> None:
+    job = create(file_gateway, fastest_of="all")
+    assert status(file_gateway, job)["fastest_of"] == "all"
+    (request,) = records(file_gateway, "flights.requests", job)
+    assert "all" in str(request)
+    assert create(file_gateway, job=job) == create(file_gateway, job=job, fastest_of="all") == job
+    refused(file_gateway.post(JOBS, {"job": job, "fastest_of": "many-stopovers"}), 409, "fastest of all")
+    usual = create(file_gateway)
+    assert status(file_gateway, usual)["fastest_of"] == "many-stopovers"
+    refused(file_gateway.post(JOBS, {"job": usual, "fastest_of": "all"}), 409, "many-stopovers")
+    service.tell(told(job, fastest_of="all"))
+    refused(file_gateway.post(JOBS, {"fastest_of": "none"}), 400, "many-stopovers or all")
+
+
+@pytest.mark.parametrize("body", [{"job": "x"}, {"job": 7}, {"fastest_of": 7}, [], "text"])
 def test_what_is_no_id(file_gateway: GatewayProcess, body: Any) -> None:
     refused(file_gateway.post(JOBS, body), 400)
 

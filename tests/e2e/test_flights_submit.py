@@ -160,6 +160,17 @@ def test_commands(
     assert Submit(gateway, tables, job, "--no-wait").end().lines == [job]
     assert client.wait(job).state is State.COMPLETE
     where = ["--http", gateway.url]
+    assert client.status(job).fastest_of == "many-stopovers"
+    files = ["--itineraries", str(tables / "itineraries.csv"), "--airports", str(tables / "airports.csv")]
+    upload = ["flights", "submit", *files, "--no-wait", *where]
+    requests = {"limit": 1000, "offset": 0}
+    assert "fastest_of" not in gateway.get("/v1/topics/flights.requests/messages", params=requests).text
+    every = penstock(*upload, "--fastest-of", "all").lines[-1]
+    assert "fastest_of" in gateway.get("/v1/topics/flights.requests/messages", params=requests).text
+    other = penstock(*upload, "--job", job, "--fastest-of", "all")
+    assert other.code == 1
+    assert "the fastest of many-stopovers: take another id" in other.err
+    client.delete(every)
     (line,) = [line for line in penstock("flights", "jobs", *where).lines if job in line]
     assert line.split()[1] == "complete"
     told = json.loads("".join(penstock("flights", "status", job, "--json", *where).lines))

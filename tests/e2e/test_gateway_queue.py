@@ -355,7 +355,7 @@ def test_batches_of_strangers_in_its_own_logs_stop_nothing(
         produce(gateway, topic, producer, "after")
         for _ in range(2):
             other = register(gateway, "consumer", topic)
-            assert size(gateway, topic, other) == 5
+            assert size(gateway, topic, other) == 4, "all but the batch that cannot be read"
             assert [(consume(gateway, topic, other) or {})["message"] for _ in range(4)][-1] == "after"
             assert [(consume(gateway, topic, consumer) or {})["message"] for _ in range(3)][-1] == "after"
             gateway.restart(clean=False)

@@ -31,16 +31,21 @@ from penstock.traffic import (
     TopicClusterDoesNotExistError,
     TrafficClient,
     publish_map,
+    publish_participation,
     read_map,
+    read_participation,
 )
 from penstock.traffic.position import FUTURE_MS_MAX, now_ms
 from penstock.traffic.topics import CONTRIBUTIONS, HEATMAP, MAP
 from tests.support.cluster import Cluster
+from tests.support.commands import penstock
+from tests.support.gateway import GatewayProcess
 from tests.support.topics import admin, delete_records, delete_topic
 from tests.support.wait import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.support.broker import BrokerProcess
 
@@ -109,7 +114,7 @@ def test_write_and_read(cluster: Cluster) -> None:
 
 
 def test_one_broker_leads_a_quadrant_and_each_broker_some(cluster: Cluster) -> None:
-    with client_of(cluster, participation_s=0) as client:
+    with client_of(cluster) as client:
         names = [topic_of(1, col) for col in range(3)]
         clusters = [client.create_topic(name) for name in names]
         cluster.wait_healed(names)
@@ -225,7 +230,7 @@ def test_a_topic_that_does_not_exist(cluster: Cluster) -> None:
 
 def test_a_topic_that_is_deleted(cluster: Cluster) -> None:
     topic = topic_of(3, 1)
-    with client_of(cluster, participation_s=0) as client:
+    with client_of(cluster) as client:
         client.create_topic(topic)
         client.write(topic, at(3, 1, 1))
         delete_topic(cluster.bootstrap, topic)
@@ -238,8 +243,10 @@ def test_a_topic_that_is_deleted(cluster: Cluster) -> None:
 def test_nothing_is_written_when_something_is_refused(cluster: Cluster) -> None:
     topic = topic_of(3, 2)
     good = at(3, 2, 1)
-    with client_of(cluster, participation_s=0) as client:
+    with client_of(cluster) as client:
         client.create_topic(topic)
+        client.create_topic(topic_of(3, 3))
+        client.write(topic_of(3, 3), at(3, 3, 1))
         with pytest.raises(InvalidPositionError, match=r"^place: .* is in traffic\.r3\.c3"):
             client.write(topic, [good, at(3, 3, 1)])
         with pytest.raises(TopicClusterDoesNotExistError, match="outside the map"):
@@ -270,27 +277,47 @@ def test_only_those_who_contribute_may_read(cluster: Cluster) -> None:
         assert [position.ts for position in client.read(topic)] == [1, 2]
         with client_of(cluster, "taxi") as restarted:
             assert len(restarted.read(topic)) == 2
-        with client_of(cluster, "anybody", participation_s=0) as everybody:
-            assert len(everybody.read(topic)) == 2
 
 
-def test_a_contribution_is_worth_something_for_a_while(cluster: Cluster) -> None:
-    topic = topic_of(4, 1)
-    with client_of(cluster, "brief", participation_s=2 * PATIENCE) as client:
-        client.create_topic(topic)
-        client.write(topic, at(4, 1, 1, car="brief"))
-        assert len(client.read(topic)) == 1
+def test_the_rule_is_the_cluster_s_and_counts_for_clients_and_gateways(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    topic, seconds = topic_of(4, 1), 2 * PATIENCE
+    with pytest.raises(TypeError, match="participation_s"):
+        TrafficClient(broker.bootstrap, "sly", participation_s=0)  # type: ignore[call-arg]  # it was one
+    assert read_participation(broker.bootstrap) == 60
+    with (
+        GatewayProcess(tmp_path, broker.bootstrap) as gateway,
+        TrafficClient(broker.bootstrap, "early", grid=GRID) as early,
+    ):
+        early.ensure_topics()
+        early.write(topic, at(4, 1, 0, car="early"))
+        assert gateway.get("/v1/traffic/heatmap?car=nobody").status_code == 403
+        publish_participation(broker.bootstrap, seconds)
+        assert penstock("traffic", "participation", broker=broker).out == f"{seconds:g} s\n"
+        with TrafficClient(broker.bootstrap, "brief", grid=GRID) as client:
+            client.write(topic, at(4, 1, 1, car="brief"))
+            assert len(client.read(topic)) == 2
 
-        def refused() -> bool:
-            try:
-                client.read(topic)
-            except ParticipationRequiredError:
-                return True
-            return False
+            def refused() -> bool:
+                try:
+                    client.read(topic)
+                except ParticipationRequiredError:
+                    return True
+                return False
 
-        wait_until(refused, "the contribution is old")
-        client.write(topic, at(4, 1, 2, car="brief"))
-        assert len(client.read(topic)) == 2
+            wait_until(refused, "the contribution is old")
+            wait_until(
+                lambda: gateway.get("/v1/traffic/heatmap?car=early").status_code == 403,
+                "the contribution is old for the gateway, too",
+            )
+            client.write(topic, at(4, 1, 2, car="brief"))
+            assert len(client.read(topic)) == 3
+            assert gateway.get("/v1/traffic/heatmap?car=brief").status_code == 200
+        publish_participation(broker.bootstrap, 0)
+        with TrafficClient(broker.bootstrap, "anybody", grid=GRID) as anybody:
+            assert len(anybody.read(topic)) == 3
+        wait_until(lambda: gateway.get("/v1/traffic/heatmap").status_code == 200, "everybody may read")
 
 
 def test_records_of_others_that_are_not_positions(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
@@ -390,10 +417,18 @@ def test_a_partition_that_nobody_serves(cluster: Cluster) -> None:
     topic = "alone"
     create_on(cluster, topic, [3])
     with (
-        client_of(cluster, participation_s=0) as patient,
-        client_of(cluster, timeout_s=HASTY_S, participation_s=0) as client,
+        client_of(cluster) as patient,
+        client_of(cluster, timeout_s=HASTY_S) as client,
     ):
         patient.write(topic, [at(8, 0, 1), at(0, 8, 2)])
+
+        def contributes() -> bool:
+            try:
+                return len(client.read(topic)) == 2
+            except DataNotAvailableError:
+                return False  # it does not wait for long
+
+        wait_until(contributes, "the hasty client knows that its car has contributed")
         cluster.brokers[3].kill()
         try:
             wait_until(lambda: cluster.partition(topic).get("leader") != 3, "nobody leads it")

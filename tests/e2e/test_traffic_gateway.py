@@ -10,12 +10,13 @@ from urllib.parse import quote
 
 import pytest
 
-from penstock.traffic import DEFAULT_GRID, BBox, Cell, Grid, Position
+from penstock.traffic import DEFAULT_GRID, BBox, Cell, Grid, Position, TrafficClient
 from penstock.traffic.heat import Totals
 from penstock.traffic.topics import CONTRIBUTIONS, HEATMAP, MAP
 from tests.support.broker import BrokerProcess
+from tests.support.cluster import Cluster
 from tests.support.gateway import GatewayProcess
-from tests.support.topics import create_topic, delete_records, delete_topic, fill, fill_all
+from tests.support.topics import admin, create_topic, delete_records, delete_topic, fill, fill_all
 from tests.support.traffic import (
     WINDOW_MS,
     follow_heat,
@@ -469,3 +470,23 @@ def test_nothing_is_created_by_reading(file_broker: BrokerProcess, gateway: Gate
     assert CONTRIBUTIONS in there
     assert HEATMAP not in there
     assert MAP not in there
+
+
+def test_topics_have_as_many_replicas_as_the_cluster_gives_by_default(tmp_path: Path) -> None:
+    """Those that a client library makes, and those of the gateway, of Traffic and of Flights."""
+    two = ("[topics]", '"default.replication.factor" = 2')
+    with (
+        Cluster(tmp_path, brokers=3, settings=two) as cluster,
+        GatewayProcess(tmp_path, cluster.bootstrap) as gateway,
+        TrafficClient(cluster.bootstrap, 7) as client,
+    ):
+        client.create_topic("traffic.r0.c0")
+        assert gateway.post(POSITIONS, {"car": 7, "ts": now_ms(), **HERE}).status_code == 200
+        assert gateway.post("/v1/flights/jobs", {}).status_code == 200
+        topics = admin(cluster.bootstrap).list_topics(timeout=10).topics
+        made = {name: topic for name, topic in topics.items() if name.startswith(("traffic.", "flights."))}
+        assert {"traffic.r0.c0", CONTRIBUTIONS, "flights.airports"} <= made.keys()
+        for name, topic in made.items():
+            assert {len(each.replicas) for each in topic.partitions.values()} == {2}, name
+        (quadrant,) = {tuple(each.replicas) for each in made["traffic.r0.c0"].partitions.values()}
+        assert len(quadrant) == 2, "one broker leads all partitions"

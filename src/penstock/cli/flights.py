@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import flights_jobs, flights_serve
+from penstock.cli.flights_jobs import FASTEST_OF_OPTION, FastestOfOption
 from penstock.cli.output import CommandFailed, counted, errors_on_terminal, print_json
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ PLAIN_ROWS_PER_LINE = 1_000_000
 TITLES = {
     "q1": "three or more stopovers",
     "q2": "more than four times the direct distance",
-    "q3": "the two fastest of each route, with three or more stopovers",
+    "q3": "the two fastest of each route with three or more stopovers",
     "q4": "fares above the general average",
 }
 
@@ -79,6 +80,7 @@ def run(
     master: Annotated[
         str | None, typer.Option(metavar="M", help="Spark's master; all cores of this machine if not given.")
     ] = None,
+    fastest_of: Annotated[FastestOfOption, FASTEST_OF_OPTION] = FastestOfOption.many_stopovers,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Answer the four queries in one Spark batch; no broker is needed."""
@@ -97,7 +99,13 @@ def run(
             try:
                 with ended_by_sigterm(), progress_bar() as bar:
                     summary = job.run(
-                        itineraries, airports, out, master, progress=shown_progress(bar), java=java
+                        itineraries,
+                        airports,
+                        out,
+                        master,
+                        fastest_of=fastest_of.value,
+                        progress=shown_progress(bar),
+                        java=java,
                     )
             except job.JobError as error:
                 raise CommandFailed(str(error)) from error

@@ -40,6 +40,18 @@ class Form(StrEnum):
     ndjson = "ndjson"
 
 
+class FastestOfOption(StrEnum):
+    many_stopovers = "many-stopovers"
+    all = "all"
+
+
+FASTEST_OF_OPTION = typer.Option(
+    "--fastest-of",
+    help="Which flights query 3 is about: those with three or more stopovers, or all of routes"
+    " that have one.",
+)
+
+
 def register(group: typer.Typer) -> None:
     for command in (submit, jobs, status, results, delete):
         group.command()(command)
@@ -73,6 +85,7 @@ def submit(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Gets q1.csv to q4.csv and summary.json.")
     ] = None,
+    fastest_of: Annotated[FastestOfOption | None, FASTEST_OF_OPTION] = None,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Stay for the results, or only upload.")
     ] = True,
@@ -95,8 +108,8 @@ def submit(
             view.say(f"job {job}")
             with failures_as_lines(again), client_at(http, timeout, view.waiting) as client:
                 if is_new:
-                    client.create(job)
-                summary = upload_and_answer(client, job, paths, view, out, wait)
+                    client.create(job, fastest_of=(fastest_of or FastestOfOption.many_stopovers).value)
+                summary = upload_and_answer(client, job, paths, view, out, wait, fastest_of)
     except KeyboardInterrupt:
         raise CommandFailed(f"interrupted; to go on: {again}") from None
     if summary is None:
@@ -108,12 +121,18 @@ def submit(
 
 
 def upload_and_answer(
-    client: "FlightsClient", job: str, paths: dict[str, str], view: "Screen", out: str | None, wait: bool
+    client: "FlightsClient",
+    job: str,
+    paths: dict[str, str],
+    view: "Screen",
+    out: str | None,
+    wait: bool,
+    fastest_of: FastestOfOption | None,
 ) -> "Summary | None":
     from penstock.cli.flights_submit import Submission
 
     submission = Submission(client, job, paths, view)
-    state = submission.find_or_create()
+    state = submission.find_or_create(None if fastest_of is None else fastest_of.value)
     if wait:
         return submission.run(state, out)
     submission.upload(state)

@@ -9,14 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
 from penstock.cli.flights_results import Screen, summary_lines
+from penstock.cli.output import CommandFailed
 from penstock.client.errors import ServerError
 from penstock.flights.errors import JobDeletedError, JobNotFoundError
 from penstock.flights.jobs import QUERIES, Job, State
+from penstock.flights.records import MANY_STOPOVERS
 from penstock.flights.upload import require_alive
 from penstock.pipelines.flights.output import ResultsFolder, Summary, results_folder
 
 if TYPE_CHECKING:
     from penstock.flights import FlightsClient
+    from penstock.flights.records import FastestOf
 
 EARLY = ("q1", "q2")
 """Answered while the files arrive."""
@@ -108,14 +111,20 @@ class Submission:
         self._state_at = 0.0
         self._followers: list[Follower] = []
 
-    def find_or_create(self) -> Job:
+    def find_or_create(self, fastest_of: "FastestOf | None") -> Job:
+        """None takes a job as it is."""
         try:
-            return self._client.status(self._job)
+            found = self._client.status(self._job)
         except JobDeletedError:
             raise
         except JobNotFoundError:
-            self._client.create(self._job)
+            self._client.create(self._job, fastest_of=fastest_of or MANY_STOPOVERS)
             return self._client.status(self._job)
+        if fastest_of not in (None, found.fastest_of):
+            raise CommandFailed(
+                f"job {self._job} is about the fastest of {found.fastest_of}: take another id"
+            )
+        return found
 
     def upload(self, state: Job) -> None:
         require_alive(state)

@@ -48,15 +48,16 @@ def gateway(
         str | None, typer.Option(help="Where the gateway runs: it reads from replicas of the same rack.")
     ] = None,
     traffic_participation: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0,
             max=86_400,
             metavar="SECONDS",
             envvar="PENSTOCK_TRAFFIC_PARTICIPATION",
-            help="Who reads traffic must have contributed a position so recently; 0: everybody may read.",
+            help="Who reads traffic here must have contributed a position so recently; 0: everybody may read."
+            " Without it the cluster's rule counts, see penstock traffic participation.",
         ),
-    ] = 60.0,
+    ] = None,
     limit: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Change a limit; repeatable.")
     ] = None,

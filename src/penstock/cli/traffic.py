@@ -87,6 +87,32 @@ def share(what: str) -> Any:
 
 
 @traffic.command()
+def participation(
+    seconds: Annotated[
+        float | None, typer.Argument(min=0, max=86_400, help="0: everybody may read.", show_default=False)
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    json: Json = False,
+) -> None:
+    """Show or set how recently who reads traffic must have contributed a position of their own.
+
+    It is the rule of the cluster: all its gateways and clients go by it.
+    """
+    from penstock.traffic import PenstockError, publish_participation, read_participation
+
+    try:
+        if seconds is not None:
+            publish_participation(bootstrap, seconds)
+        found = read_participation(bootstrap)
+    except (PenstockError, ValueError) as error:
+        raise CommandFailed(str(error)) from error
+    if json:
+        print_json({"window_s": found})
+    else:
+        print(f"{found:g} s" if found else "everybody may read")
+
+
+@traffic.command()
 def simulate(
     bootstrap: Bootstrap = BOOTSTRAP,
     cars: Annotated[int, typer.Option(min=1, max=CARS_MAX, metavar="N", help="Number of cars.")] = 2_000,

@@ -123,7 +123,9 @@ class Consumer:
     def size(self, topic: str) -> int:
         """How many messages are left to be got, as of now.
 
-        Counted by offsets: where transactions and compaction leave gaps, it is the most that can be left.
+        Messages are counted, not offsets: what a transaction aborted, its markers and what compaction removed
+        do not count. So what is left is read once, when this is first asked; later calls read only what is
+        new, except in a compacted topic. `has_next` costs no such thing.
         """
         return self._use(topic).size(topic)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from zlib import crc32
 
-REPLICAS: Final = 3
-"""As many where there are as many brokers."""
+REPLICATION_FACTOR_SETTING: Final = "default.replication.factor"
+"""The setting of brokers that says how many replicas a topic has for which no number is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,19 @@ class TopicPlan:
     number: int | None = None
     """Picks the broker that leads first, in place of the name: topics that are to be spread count it up."""
 
-    def assignment(self, brokers: Sequence[int]) -> list[list[int]]:
-        """The replicas of each partition, the leader first.
+    def assignment(self, brokers: Sequence[int], replication_factor: int) -> list[list[int]]:
+        """The replicas of each partition, the leader first; one on each broker if there are too few brokers.
 
-        >>> TopicPlan("quadrant", 3, one_leader=True, number=3).assignment([1, 2, 3, 4])
+        Brokers place replicas themselves when they are told none, but each partition's leader elsewhere. So
+        their `default.replication.factor` is asked for first.
+
+        >>> TopicPlan("quadrant", 3, one_leader=True, number=3).assignment([1, 2, 3, 4], 3)
         [[4, 1, 2], [4, 1, 2], [4, 1, 2]]
-        >>> TopicPlan("chunks", 3, number=3).assignment([1, 2, 3, 4])
-        [[4, 1, 2], [1, 2, 3], [2, 3, 4]]
+        >>> TopicPlan("chunks", 3, number=3).assignment([1, 2, 3, 4], 2)
+        [[4, 1], [1, 2], [2, 3]]
         """
         ordered = sorted(brokers)
-        count = min(REPLICAS, len(ordered))
+        count = min(replication_factor, len(ordered))
         first = crc32(self.name.encode()) if self.number is None else self.number
         leaders = [first + (0 if self.one_leader else partition) for partition in range(self.partitions)]
         return [[ordered[(leader + step) % len(ordered)] for step in range(count)] for leader in leaders]

@@ -19,7 +19,7 @@ from penstock.flights.connection import Address, Answer, Connection
 from penstock.flights.jobs import FILES, QUERIES, Job, State
 from penstock.flights.numbered_chunks import NumberedChunks
 from penstock.flights.patience import Patience, Waiting, reason_of
-from penstock.flights.records import RecordError, parse_job
+from penstock.flights.records import FASTEST_OF, MANY_STOPOVERS, FastestOf, RecordError, parse_job
 from penstock.flights.refusals import BUSY, NOT_FOUND, SUCCESSES, refusal
 from penstock.flights.result_stream import Format, ResultStream
 from penstock.flights.upload import FileUpload, Sent, require_alive
@@ -73,11 +73,15 @@ class FlightsClient:
         self._closing = threading.Event()
         self._created: dict[str, float] = {}
 
-    def create(self, job: str | None = None) -> str:
-        """A new job, with an id of your own if you like. One that exists and receives stays as it is."""
+    def create(self, job: str | None = None, *, fastest_of: FastestOf = MANY_STOPOVERS) -> str:
+        """A new job, with an id of your own if you like. One that exists and receives stays as it is.
+
+        Query 3 is about flights with three or more stopovers, or about "all" of routes that have such a one.
+        """
         job = str(uuid.uuid4()) if job is None else parse_job(job)
+        asked = {} if fastest_of == MANY_STOPOVERS else {FASTEST_OF: fastest_of}
         # Our own id, always: a request whose answer is lost can then be repeated.
-        self._call("POST", JOBS, f"job {job} cannot be created", {"job": job})
+        self._call("POST", JOBS, f"job {job} cannot be created", {"job": job, **asked})
         self._created[job] = time.monotonic()
         return job
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from penstock.flights.records import RecordError, parse_job, strictly
+from penstock.flights.records import MANY_STOPOVERS, FastestOf, RecordError, parse_job, strictly
 
 FILES: Final = ("airports", "itineraries")
 QUERIES: Final = ("q1", "q2", "q3", "q4")
@@ -76,6 +76,8 @@ class Job:
     """As summary.json, when it is complete."""
     expired: bool = False
     """What the service had staged of it is removed; the results stay as long as their topic keeps them."""
+    fastest_of: FastestOf = MANY_STOPOVERS
+    """Which flights query 3 is about."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

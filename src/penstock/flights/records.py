@@ -4,7 +4,8 @@
         a chunk       key job, header `message` = its number K, value: whole lines of CSV
         the end       key job, header `end` = how many messages there are, no value
     flights.requests
-        a request     key job, value {"request": "create" | "delete" | "expire"}
+        a request     key job, value {"request": "create" | "delete" | "expire"};
+                      with "create" perhaps "fastest_of": "all"
     flights.results
         rows          key job, headers `query` and `rows`, value: lines of CSV without a header line
         the last one  key job, headers `query` and `end` = how many rows there are, no value
@@ -31,6 +32,12 @@ END: Final = "end"
 QUERY: Final = "query"
 ROWS: Final = "rows"
 FAILED: Final = "failed"
+
+FastestOf = Literal["many-stopovers", "all"]
+"""Which flights of a route query 3 is about, where there is one with three or more stopovers."""
+MANY_STOPOVERS: Final = "many-stopovers"
+ALL_FLIGHTS: Final = "all"
+FASTEST_OF: Final = "fastest_of"
 
 MESSAGES_MAX: Final = 10**9
 NUMBER_MAX: Final = 2**53
@@ -153,8 +160,9 @@ def parse_upload(headers: Headers | None) -> Chunk | End:
     return Chunk(_number(MESSAGE, found[MESSAGE]))
 
 
-def request_value(request: Request) -> bytes:
-    return orjson.dumps({"request": request.value})
+def request_value(request: Request, fastest_of: FastestOf = MANY_STOPOVERS) -> bytes:
+    asked = {} if fastest_of == MANY_STOPOVERS else {FASTEST_OF: fastest_of}
+    return orjson.dumps({"request": request.value, **asked})
 
 
 def parse_request(value: bytes | None) -> Request:
@@ -162,6 +170,22 @@ def parse_request(value: bytes | None) -> Request:
         return Request(orjson.loads(value or b"")["request"])
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise RecordError(f"not a request: {value!r:.60}") from error
+
+
+def parse_fastest_of(value: bytes | None) -> FastestOf:
+    """Of a request to create a job."""
+    try:
+        return fastest_of(orjson.loads(value or b"").get(FASTEST_OF, MANY_STOPOVERS))
+    except (orjson.JSONDecodeError, AttributeError) as error:
+        raise RecordError(f"not a request: {value!r:.60}") from error
+
+
+def fastest_of(text: Any) -> FastestOf:
+    for each in get_args(FastestOf):
+        if text == each:
+            found: FastestOf = each
+            return found
+    raise RecordError(f"the fastest of {text!r:.40} are not known: it is {' or '.join(get_args(FastestOf))}")
 
 
 def rows_headers(query: str, rows: int) -> list[tuple[str, bytes]]:

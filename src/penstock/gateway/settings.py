@@ -104,7 +104,8 @@ class GatewaySettings:
     rack: str | None = None
     admin_url: str | None = None
     """Where the node or the supervisor answers what the Kafka protocol does not tell."""
-    traffic_participation_s: float = 60.0
-    """Who reads traffic must have contributed a position within so many seconds; 0 lets everybody read."""
+    traffic_participation_s: float | None = None
+    """Who reads traffic must have contributed a position within so many seconds; 0 lets everybody read. None:
+    the rule that was published on the cluster, or a minute."""
     log_level: str = "info"
     limits: GatewayLimits = field(default_factory=GatewayLimits)

@@ -29,7 +29,13 @@ from penstock.traffic.position import Position, parse_position
 if TYPE_CHECKING:
     from penstock.client.kafka.topic_clusters import Cluster
     from penstock.traffic.async_client import AsyncTrafficClient
-    from penstock.traffic.city_map import CityMap, publish_map, read_map
+    from penstock.traffic.city_map import (
+        CityMap,
+        publish_map,
+        publish_participation,
+        read_map,
+        read_participation,
+    )
     from penstock.traffic.client import TrafficClient
 
 __all__ = [
@@ -56,7 +62,9 @@ __all__ = [
     "TrafficClient",
     "parse_position",
     "publish_map",
+    "publish_participation",
     "read_map",
+    "read_participation",
 ]
 
 _WITH_NETWORK = {
@@ -65,7 +73,9 @@ _WITH_NETWORK = {
     "Cluster": "penstock.client.kafka.topic_clusters",
     "TrafficClient": "penstock.traffic.client",
     "publish_map": "penstock.traffic.city_map",
+    "publish_participation": "penstock.traffic.city_map",
     "read_map": "penstock.traffic.city_map",
+    "read_participation": "penstock.traffic.city_map",
 }
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 from penstock.client.errors import ClosedError
 from penstock.client.types import DEFAULT_TIMEOUT_S
 from penstock.traffic.client import TrafficClient
-from penstock.traffic.participation import WINDOW_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,12 +49,9 @@ class AsyncTrafficClient:
         car: str | int,
         *,
         grid: Grid | None = None,
-        participation_s: float = WINDOW_S,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
-        self._client = TrafficClient(
-            broker, car, grid=grid, participation_s=participation_s, timeout_s=timeout_s
-        )
+        self._client = TrafficClient(broker, car, grid=grid, timeout_s=timeout_s)
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE_MAX, thread_name_prefix="penstock-traffic")
         self._closed = False
 

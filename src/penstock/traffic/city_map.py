@@ -1,7 +1,8 @@
 """The map that everybody agrees on: the newest records of the topic `traffic.map`.
 
 Under the key `grid` is the Grid, under `streets` a GeoJSON FeatureCollection of LineStrings, each with the
-properties `kind` (avenue, arterial, street, bridge, river) and `name`.
+properties `kind` (avenue, arterial, street, bridge, river) and `name`. Beside them, under `participation`, is
+the window of the rule that who reads contributes.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from penstock.client.types import DEFAULT_TIMEOUT_S
 from penstock.traffic.brokers import brokers_at
 from penstock.traffic.grid import DEFAULT_GRID, Grid
 from penstock.traffic.log_reader import LogReader
+from penstock.traffic.participation import PARTICIPATION_KEY, parse_window, window_value
 from penstock.traffic.topics import MAP, SHARED_PLANS
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+    from penstock.client.kafka.cluster import Cluster as Brokers
 
 GRID_KEY: Final = b"grid"
 STREETS_KEY: Final = b"streets"
@@ -59,15 +63,46 @@ def publish_map(
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Makes this the map of the cluster. One that is the map already is not written again."""
+    drawn = {} if streets is None else {STREETS_KEY: orjson.dumps(streets)}
+    _publish(brokers_at(bootstrap, timeout_s), {GRID_KEY: grid.to_json(), **drawn})
+
+
+def read_participation(bootstrap: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> float:
+    """How recently who reads traffic must have contributed, in seconds: a minute, or what was published.
+
+    >>> from penstock.traffic import publish_participation, read_participation
+    >>> publish_participation("127.0.0.1:9092", 90)
+    >>> read_participation("127.0.0.1:9092")
+    90.0
+    """
     brokers = brokers_at(bootstrap, timeout_s)
     clusters = TopicClusters(brokers)
+    with closing(LogReader(brokers, clusters)) as reader:
+        return current_window(clusters, reader)
+
+
+def publish_participation(bootstrap: str, window_s: float, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+    """Makes this the rule of the cluster: gateways go by it at once, clients within a minute.
+
+    0 lets everybody read. ValueError for less than that, or for more than a day.
+    """
+    value = window_value(window_s)
+    _publish(brokers_at(bootstrap, timeout_s), {PARTICIPATION_KEY: value})
+
+
+def current_window(clusters: TopicClusters, reader: LogReader) -> float:
+    """As `read_participation`, for those who have a connection."""
+    return parse_window(_newest(clusters, reader).get(PARTICIPATION_KEY))
+
+
+def _publish(brokers: Brokers, values: Mapping[bytes, bytes]) -> None:
+    clusters = TopicClusters(brokers)
     clusters.ensure([SHARED_PLANS[MAP]])
-    values = {GRID_KEY: grid.to_json(), STREETS_KEY: None if streets is None else orjson.dumps(streets)}
     with closing(LogReader(brokers, clusters)) as reader:
         there = _newest(clusters, reader)
     with closing(KafkaProducer(brokers, (MAP,))) as producer:
         for key, value in values.items():
-            if value is not None and value != there.get(key):
+            if value != there.get(key):
                 producer.send(MAP, value, key)
 
 

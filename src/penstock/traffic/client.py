@@ -22,7 +22,6 @@ from penstock.traffic.brokers import brokers_at
 from penstock.traffic.city_map import current_map
 from penstock.traffic.contributions import Contributions
 from penstock.traffic.log_reader import LogReader
-from penstock.traffic.participation import WINDOW_S
 from penstock.traffic.position import (
     Position,
     car_name,
@@ -62,7 +61,8 @@ class TrafficClient:
 
     `broker` is one or several addresses of a Kafka cluster, with commas in between. Without a `grid`, the map
     is the one that was published on the cluster, or the default one. Whoever reads must have written a
-    position of `car` within the last `participation_s` seconds (0: everybody may read).
+    position of `car` lately: within the last minute, or as recently as the cluster's rule says (see
+    `publish_participation`).
 
     It connects with the first call that needs to. A broker that is away or a leader that is being elected is
     waited for, up to `timeout_s` seconds in every call; then it is a DisconnectedServerError.
@@ -76,7 +76,6 @@ class TrafficClient:
         car: str | int,
         *,
         grid: Grid | None = None,
-        participation_s: float = WINDOW_S,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         self._car = car_name(car)
@@ -86,7 +85,7 @@ class TrafficClient:
         self._clusters = TopicClusters(brokers)
         self._reader = LogReader(brokers, self._clusters)
         self._writer = RecordWriter(brokers)
-        self._contributions = Contributions(brokers, self._clusters, self._reader, participation_s)
+        self._contributions = Contributions(brokers, self._clusters, self._reader)
         self._closing = weakref.finalize(self, _close, self._writer, self._contributions, self._reader)
 
     @property
@@ -112,7 +111,7 @@ class TrafficClient:
         """Makes the topic of a quadrant, or one of another name for positions from anywhere.
 
         All its partitions are led by the same broker, and different quadrants by different ones, where there
-        are as many. It has three replicas, or as many as there are brokers.
+        are as many. It has as many replicas as `default.replication.factor` says, or as there are brokers.
 
         >>> from penstock.traffic import TrafficClient
         >>> with TrafficClient("127.0.0.1:9092", car=7) as client:
@@ -130,9 +129,7 @@ class TrafficClient:
     def ensure_topics(self) -> None:
         """Creates the topics of all quadrants that are missing."""
         plans = [self._plan(name) for name in self.grid.topics()]
-        if self._contributions.required:
-            plans.append(SHARED_PLANS[CONTRIBUTIONS])
-        self._clusters.ensure(plans)
+        self._clusters.ensure([*plans, SHARED_PLANS[CONTRIBUTIONS]])
 
     def get_cluster(self, name: str) -> Cluster:
         """Who serves the topic.
@@ -248,9 +245,8 @@ class TrafficClient:
             for topic in topics:
                 self._clusters.forget(topic)
             raise
-        if self._contributions.required:
-            cars = {position.car for batch in topics.values() for position in batch}
-            self._contributions.record(cars, now_ms())
+        cars = {position.car for batch in topics.values() for position in batch}
+        self._contributions.record(cars, now_ms())
 
     def _require_here(self, topic: str, batch: Sequence[Position]) -> None:
         grid = self.grid

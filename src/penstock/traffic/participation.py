@@ -3,6 +3,9 @@
 Contributions travel on `traffic.contributions`, key = car, value `{"ts": ms}`, so that every gateway and a
 car that has just restarted know of them. A car that drives writes positions all the time, and its
 contribution is worth a record only when the last one is getting old: after a third of the window.
+
+How long the window is, the cluster says, and not the reader: under the key `participation` of `traffic.map`,
+`{"window_s": seconds}`. Where nobody has said so, or something else is there, it is a minute.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import orjson
 from penstock.client.errors import InvalidMessageError
 
 WINDOW_S: Final = 60.0
+WINDOW_S_MAX: Final = 86_400.0
+PARTICIPATION_KEY: Final = b"participation"
 RECORDS_PER_WINDOW: Final = 3
 
 
@@ -31,9 +36,7 @@ class Participation:
     """
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
-        if not 0 <= window_s <= 86_400:
-            raise ValueError(f"the window of participation is from 0 to 86400 s, not {window_s!r}")
-        self.window_ms = int(window_s * 1000)
+        self.window_ms = window_ms_of(window_s)
         self._last: dict[str, int] = {}
         self._recorded: dict[str, int] = {}
         self._kept_until_ms = 0
@@ -79,6 +82,38 @@ class Participation:
         oldest = now_ms - 2 * self.window_ms
         self._last = {car: ts for car, ts in self._last.items() if ts >= oldest}
         self._recorded = {car: ts for car, ts in self._recorded.items() if ts >= oldest}
+
+
+def window_ms_of(window_s: float) -> int:
+    """ValueError for what is no window."""
+    if not 0 <= window_s <= WINDOW_S_MAX:
+        raise ValueError(f"the window of participation is from 0 to {WINDOW_S_MAX:g} s, not {window_s!r}")
+    return int(window_s * 1000)
+
+
+def window_value(window_s: float) -> bytes:
+    """
+    >>> window_value(30)
+    b'{"window_s":30}'
+    """
+    window_ms_of(window_s)
+    return orjson.dumps({"window_s": window_s})
+
+
+def parse_window(value: bytes | None) -> float:
+    """What the cluster says, in seconds; the default if that is no window: who breaks it opens nothing.
+
+    >>> parse_window(b'{"window_s":30}'), parse_window(None), parse_window(b"nonsense")
+    (30.0, 60.0, 60.0)
+    """
+    try:
+        window_s = orjson.loads(value or b"")["window_s"]
+        if isinstance(window_s, bool) or not isinstance(window_s, int | float):
+            return WINDOW_S
+        window_ms_of(window_s)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return WINDOW_S
+    return float(window_s)
 
 
 def contribution_value(ts_ms: int) -> bytes:

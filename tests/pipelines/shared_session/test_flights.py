@@ -14,11 +14,18 @@ import pytest
 
 from penstock.pipelines.flights import job
 from penstock.pipelines.flights.generate import generate
+from penstock.pipelines.flights.reading import read_airports
+from penstock.pipelines.flights.service import computing
+from penstock.pipelines.flights.service.entry import Piece
+from penstock.pipelines.flights.service.ledger import Computing
+from penstock.pipelines.flights.service.plan import Part
+from penstock.pipelines.flights.service.reducing import reduce_part
 from tests.support import flights_oracle as oracle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.flights.records import FastestOf
     from penstock.pipelines.flights.output import Summary
 
 ROWS, RANGE_BYTES = 3_000, 150_000
@@ -34,7 +41,12 @@ AIRPORTS = (
 
 
 def check(
-    spark: SparkSession, folder: Path, *, range_bytes: int | None = None, by_spark: bool = False
+    spark: SparkSession,
+    folder: Path,
+    *,
+    range_bytes: int | None = None,
+    by_spark: bool = False,
+    fastest_of: FastestOf = "many-stopovers",
 ) -> Summary:
     """Runs the job on the two files of a folder and compares everything with the oracle."""
     itineraries = job.itineraries_file(str(folder / "itineraries.csv"))
@@ -43,8 +55,9 @@ def check(
     itineraries = replace(itineraries, by_spark=by_spark)
     airports = replace(job.airports_file(str(folder / "airports.csv")), by_spark=by_spark)
     out = folder / "results"
-    summary = job.run_in(spark, itineraries, airports, str(out))
-    oracle.check_results(out, oracle.answer(folder / "itineraries.csv", folder / "airports.csv"))
+    summary = job.run_in(spark, itineraries, airports, str(out), fastest_of=fastest_of)
+    expected = oracle.answer(folder / "itineraries.csv", folder / "airports.csv", fastest_of)
+    oracle.check_results(out, expected)
     return summary
 
 
@@ -67,6 +80,7 @@ def row(
     return ",".join([leg, start, end, duration, fare, distance, arrivals])
 
 
+UNTIMED = "unparsable duration"
 FARES = (
     *("0", "0.00", "12.", ".5", "1e3", "1E+2", " 12 ", "+7", "99999999999999999999", "123456.789", "007"),
     *(
@@ -184,14 +198,60 @@ def test_generated_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert replace(by_arrow, **same) == replace(by_spark, **same)
 
 
+def test_the_fastest_of_all_flights_of_routes_with_many_stopovers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    generate(ROWS, str(tmp_path), seed=2)
+    those = check(spark, tmp_path)
+    every = check(spark, tmp_path, range_bytes=RANGE_BYTES, fastest_of="all")
+    assert every.queries["q3"] >= those.queries["q3"] > 0
+    assert (every.queries["q1"], every.queries["q2"]) == (those.queries["q1"], those.queries["q2"])
+    rows = [row("9h", duration="PT9H", arrivals=MANY), row("3h", duration="PT3H"), row("2h", duration="PT2H")]
+    rows += [row("elsewhere", "CCC", duration="PT1H"), row("no time", duration="soon")]
+    rows += [row("no time elsewhere", "CCC", duration="soon"), row("", duration="PT1H")]
+    write(tmp_path, "\n".join([HEADER, *rows]))
+    for fastest_of, legs, untimed in (("many-stopovers", ["9h"], {}), ("all", ["2h", "3h"], {UNTIMED: 1})):
+        summary = check(spark, tmp_path, fastest_of=fastest_of)  # type: ignore[arg-type]  # one of them
+        assert [found[0] for found in oracle.read_results(tmp_path / "results", "q3")] == legs
+        assert summary.left_out["q3"] == untimed
+
+
+def test_jobs_of_the_service_that_ask_for_different_flights(spark: SparkSession, tmp_path: Path) -> None:
+    """In one go, as it answers them, and each reduced in parts."""
+    generate(ROWS, str(tmp_path), seed=3)
+    header, *lines = (tmp_path / "itineraries.csv").read_bytes().splitlines(keepends=True)
+    positions = read_airports(spark, job.airports_file(str(tmp_path / "airports.csv")))
+    (tmp_path / "airports.json").write_text(positions.to_json())
+    begin, cut = len(header), len(header) + sum(map(len, lines[: len(lines) // 3]))
+    size = cut + sum(map(len, lines[len(lines) // 3 :]))
+    path = str(tmp_path / "itineraries.csv")
+    pieces = Piece(path, begin, cut - begin), Piece(path, cut, size - cut)
+    asked: dict[str, FastestOf] = {"one": "many-stopovers", "other": "all"}
+    jobs = []
+    for name, fastest_of in asked.items():
+        of_all = fastest_of == "all"
+        for number, piece in enumerate(pieces):
+            part = Part(name, header.decode(), str(tmp_path / "airports.json"), (piece,), of_all)
+            reduce_part(part, str(tmp_path / f"{name}-{number}"))
+        files = tuple(str(tmp_path / f"{name}-{number}") for number in range(len(pieces)))
+        jobs.append(Computing(name, files, 0, {"q1": 0, "q2": 0}, of_all))
+    answered = computing.answer(spark, jobs, 2)
+    for name, fastest_of in asked.items():
+        expected = oracle.answer(tmp_path / "itineraries.csv", tmp_path / "airports.csv", fastest_of)
+        text = "".join(text for query, _, text in answered[name].texts if query == "q3")
+        assert [tuple(line.split(",")) for line in text.splitlines()] == expected.q3
+        assert answered[name].summary["left_out"]["q3"] == dict(expected.left_out["q3"])
+
+
+@pytest.mark.parametrize("fastest_of", ["many-stopovers", "all"])
 @pytest.mark.parametrize("by_spark", [False, True], ids=["arrow", "spark"])
-def test_a_nasty_table(spark: SparkSession, tmp_path: Path, by_spark: bool) -> None:
+def test_a_nasty_table(spark: SparkSession, tmp_path: Path, by_spark: bool, fastest_of: FastestOf) -> None:
     """Each row once with either end of a line."""
     bad_rows = [row("caf\xe9").encode("latin-1"), row("bad", distance="\xff").encode("latin-1")]
     rows = [b"", *(each.encode() for each in nasty_rows()), b"", *bad_rows]
     lines = [each + end for end in (b"\n", b"\r\n") for each in rows]
     table = b"\xef\xbb\xbf" + HEADER.encode() + b"\n" + b"".join(lines) + row("last").encode()
-    summary = check(spark, write(tmp_path, table), by_spark=by_spark)
+    summary = check(spark, write(tmp_path, table), by_spark=by_spark, fastest_of=fastest_of)
     assert set(summary.rejected) == {
         *("wrong column count", "empty legId", "empty airport", "unparsable fare", "invalid UTF-8"),
     }

@@ -23,6 +23,7 @@ from penstock.flights.records import (
     ResultRows,
     chunk_headers,
     end_headers,
+    parse_fastest_of,
     parse_job,
     parse_request,
     parse_result,
@@ -72,6 +73,9 @@ def test_results(query: str, number: int, reason: str) -> None:
 @pytest.mark.parametrize("request_", Request)
 def test_requests(request_: Request) -> None:
     assert parse_request(request_value(request_)) is request_
+    assert parse_fastest_of(request_value(request_)) == "many-stopovers"
+    assert parse_request(request_value(request_, "all")) is request_
+    assert parse_fastest_of(request_value(request_, "all")) == "all"
 
 
 @given(
@@ -121,6 +125,9 @@ def test_records_that_are_nothing() -> None:
     for value in (None, b"", b"{", b"[]", b"3", b"{}", b'{"request": "stop"}', b'{"request": []}'):
         with pytest.raises(RecordError):
             parse_request(value)
+    for value in (None, b"[]", b'{"fastest_of": "none"}', b'{"fastest_of": []}', b'{"fastest_of": null}'):
+        with pytest.raises(RecordError):
+            parse_fastest_of(value)
 
 
 @pytest.mark.parametrize(

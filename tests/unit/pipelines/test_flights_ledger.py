@@ -152,6 +152,28 @@ def test_messages_that_are_neighbours_are_one_piece() -> None:
     assert ready.header == HEAD.decode()
 
 
+def test_which_flights_query_3_is_about_is_said_with_the_request() -> None:
+    asked = Arrival(REQUESTS, 0, JOB.encode(), [], value=request_value(Request.CREATE, "all"))
+    service = Service()
+    service.batch([asked, *airports(JOB), chunk(JOB, ITINERARIES, 0)])
+    assert told(service.ledger).fastest_of == "all"
+    service.ledger = reloaded(service.ledger)
+    service.batch([request(JOB, Request.CREATE), asked, chunk(JOB, ITINERARIES, 1)])
+    (ready,) = service.ledger.rows_ready() or [None]
+    assert ready is None or ready.fastest_of_all
+    service.batch([end(JOB, ITINERARIES, 2)])
+    (computing,) = service.ledger.computing()
+    assert computing.fastest_of_all
+    other = Service()
+    other.batch([*airports(JOB), asked, chunk(JOB, ITINERARIES, 0)])
+    assert told(other.ledger).fastest_of == "all", "the request may come with the first chunks"
+    late = Service()
+    late.batch([*airports(JOB), chunk(JOB, ITINERARIES, 0)])
+    late.batch([asked])
+    assert told(late.ledger).state is State.FAILED
+    assert "after its rows" in (told(late.ledger).reason or "")
+
+
 def test_a_job_is_complete_once_and_says_so_on_each_query() -> None:
     service = Service()
     service.batch([*airports(JOB), chunk(JOB, ITINERARIES, 0), end(JOB, ITINERARIES, 1)])

@@ -8,7 +8,14 @@ import sys
 import pytest
 
 import penstock.traffic
-from penstock.traffic import InvalidPositionError, PenstockError, TrafficClient, publish_map, read_map
+from penstock.traffic import (
+    InvalidPositionError,
+    PenstockError,
+    TrafficClient,
+    publish_map,
+    publish_participation,
+    read_map,
+)
 from penstock.traffic.grid import DEFAULT_GRID
 
 
@@ -51,5 +58,7 @@ def test_other_arguments() -> None:
             TrafficClient("127.0.0.1:1", car)  # type: ignore[arg-type]  # what this is about
     with pytest.raises(ValueError, match="timeout_s"):
         TrafficClient("127.0.0.1:1", 7, timeout_s=0)
+    with pytest.raises(TypeError, match="participation"):
+        TrafficClient("127.0.0.1:1", 7, participation_s=0)  # type: ignore[call-arg]  # the cluster says it
     with pytest.raises(ValueError, match="participation"):
-        TrafficClient("127.0.0.1:1", 7, participation_s=-1)
+        publish_participation("127.0.0.1:1", -1)

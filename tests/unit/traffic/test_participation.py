@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.client.errors import InvalidMessageError
-from penstock.traffic.participation import Participation, contribution_value, parse_contribution
+from penstock.traffic.participation import (
+    WINDOW_S,
+    Participation,
+    contribution_value,
+    parse_contribution,
+    parse_window,
+    window_value,
+)
 
 
 def test_only_those_who_contribute_may_read() -> None:
@@ -96,3 +103,17 @@ def test_a_contribution_and_back(car: str, ts: int) -> None:
 def test_what_is_not_a_contribution(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(InvalidMessageError, match="not a contribution"):
         parse_contribution(key, value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, b"", b"nonsense", b"60", b"{}", b'{"window_s":-1}', b'{"window_s":86401}', b'{"window_s":"0"}',
+     b'{"window_s":false}', b'{"window_s":null}', b'{"window_s":NaN}', b"[" * 10_000],
+)  # fmt: skip
+def test_what_is_no_window_opens_nothing(value: bytes | None) -> None:
+    assert parse_window(value) == WINDOW_S
+
+
+@pytest.mark.parametrize("window_s", [0, 1.5, 60, 86_400])
+def test_a_window_that_is_published(window_s: float) -> None:
+    assert parse_window(window_value(window_s)) == window_s

@@ -12,7 +12,7 @@ import binascii
 import threading
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.client.errors import (
     ConsumerNotFoundError,
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.client.http.gateway import Gateway
+
+
+LOOK_AHEAD: Final = 100
+"""So many messages are counted at most when it is asked whether there is one: the next questions of that kind
+need not be sent."""
 
 
 @dataclass
@@ -57,7 +62,7 @@ class HttpConsumer:
         self._queues = {topic: Queue(number) for topic, number in ids.items()}
         if given is not None:
             for topic in topics:
-                self.size(topic)  # an id that is not one of a consumer of the topic shows here
+                self._size(topic, at_most=1)  # an id that is not one of a consumer of the topic shows here
 
     @property
     def ids(self) -> Mapping[str, int]:
@@ -68,7 +73,7 @@ class HttpConsumer:
 
     def has_next(self, topic: str) -> bool:
         # Only this client consumes with this id, as a rule: what was there is there still.
-        return self._queues[topic].left > 0 or self.size(topic) > 0
+        return self._queues[topic].left > 0 or self._size(topic, at_most=LOOK_AHEAD) > 0
 
     def get_next(self, topic: str) -> bytes:
         queue = self._queues[topic]
@@ -83,10 +88,13 @@ class HttpConsumer:
             return _message(answer)
 
     def size(self, topic: str) -> int:
+        return self._size(topic)
+
+    def _size(self, topic: str, **at_most: int) -> int:
         queue = self._queues[topic]
         with queue.lock:
             try:
-                queue.left = self._ask("/size", topic).number("size")
+                queue.left = self._ask("/size", topic, **at_most).number("size")
             except Refused as refused:
                 raise self._explained(refused, topic) from refused
             return queue.left
@@ -107,7 +115,7 @@ class HttpConsumer:
         queue.unanswered = None
         return answer
 
-    def _ask(self, path: str, topic: str, **query: str) -> Answer:
+    def _ask(self, path: str, topic: str, **query: str | int) -> Answer:
         number = self._queues[topic].consumer_id
         return self._gateway.get(path, _what(topic), topic=topic, consumer_id=number, **query)
 

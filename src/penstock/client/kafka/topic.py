@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from penstock.client.kafka.failures import UNKNOWN_TOPIC, as_error, passes
+from penstock.client.kafka.message_counter import MessageCounter, MovedError
 
 if TYPE_CHECKING:
     from penstock.client.kafka.cluster import Cluster
@@ -39,6 +40,7 @@ class TopicReader:
         """The offset of the next message in each partition; the one that was found is not behind it yet."""
         self._ends: dict[int, int] = {}
         self._found: Message | None = None
+        self._counter = MessageCounter(cluster, topic)
 
     def peek(self) -> bytes | None:
         """The value of the next message; empty where it has none (a tombstone)."""
@@ -56,14 +58,20 @@ class TopicReader:
         index, offset = _place(self._found)
         self._positions.take(self._topic, index, offset)
         self._next[index] = offset + 1
+        self._counter.take(index, offset)
         self._found = None
 
     def size(self) -> int:
         self._open()
-        self._look()
-        return sum(end - self._next[index] for index, end in self._ends.items())
+        while True:
+            self._look()
+            try:
+                return self._counter.count(self._next, self._ends)
+            except MovedError:
+                continue  # retention was faster
 
     def close(self) -> None:
+        self._counter.close()
         if self._reader is not None:
             self._reader.close()
 
@@ -86,6 +94,7 @@ class TopicReader:
         if position != self._next:
             self._next = position
             self._found = None
+            self._counter.forget()
             self._assign()
 
     def _stored(self, indexes: list[int]) -> dict[int, int]:

@@ -22,6 +22,7 @@ from penstock.client.errors import (
 from penstock.client.kafka.cluster import REQUEST_S_MAX, RETRY_PAUSE_S
 from penstock.client.kafka.cluster import Cluster as Brokers
 from penstock.client.kafka.failures import error_code, passes
+from penstock.client.topic_plan import REPLICATION_FACTOR_SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -151,12 +152,14 @@ class _Creation:
         self._brokers = brokers
         self._plan = plan
         self._in_doubt = False
+        self._attempts = 0
 
     def __call__(self) -> None:
+        brokers = sorted(self._brokers.metadata().brokers)
         new = NewTopic(
             self._plan.name,
             num_partitions=self._plan.partitions,
-            replica_assignment=self._plan.assignment(list(self._brokers.metadata().brokers)),
+            replica_assignment=self._plan.assignment(brokers, self._replication_factor(brokers)),
             config=dict(self._plan.config),
         )
         futures = self._brokers.admin().create_topics([new], request_timeout=_request_s(self._brokers))
@@ -169,6 +172,18 @@ class _Creation:
                 raise
             if not self._in_doubt:
                 raise DuplicateTopicNameError(f"topic {self._plan.name!r} exists already") from error
+
+    def _replication_factor(self, brokers: list[int]) -> int:
+        """The default of the cluster. Each attempt asks another broker: one may be silent."""
+        if len(brokers) == 1:
+            return 1
+        resource = ConfigResource(ResourceType.BROKER, str(brokers[self._attempts % len(brokers)]))
+        self._attempts += 1
+        futures = self._brokers.admin().describe_configs(
+            [resource], request_timeout=_request_s(self._brokers)
+        )
+        (future,) = futures.values()
+        return int(future.result()[REPLICATION_FACTOR_SETTING].value)
 
 
 def _request_s(brokers: Brokers) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 from fastapi import Path
 
 from penstock.flights.chunks import CHUNK_BYTES_MAX
 from penstock.flights.jobs import FILES, QUERIES, State
-from penstock.flights.records import MESSAGES_MAX
+from penstock.flights.records import MESSAGES_MAX, FastestOf
 from penstock.gateway.routes import documentation as doc
 
 MILLISECONDS: Final[doc.Schema] = {**doc.NUMBER, "description": "milliseconds since 1970"}
@@ -17,8 +17,15 @@ JobName = Annotated[str, Path(json_schema_extra=JOB)]
 FileName = Annotated[str, Path(json_schema_extra={"enum": list(FILES)})]
 QueryName = Annotated[str, Path(json_schema_extra={"enum": list(QUERIES)})]
 
+READING: Final[doc.Schema] = {
+    "enum": list(get_args(FastestOf)),
+    "description": "query 3: of flights with three or more stopovers, or of all on routes that have one",
+}
 NEW_JOB: Final = doc.thing(
-    "job", job={**JOB, "description": "an id of your own; the same again goes on with the same job"}
+    "job",
+    "fastest_of",
+    job={**JOB, "description": "an id of your own; the same again goes on with the same job"},
+    fastest_of=READING,
 )
 OPTIONAL_BODY: Final[doc.Schema] = {
     "requestBody": {"required": False, "content": {"application/json": {"schema": NEW_JOB}}}
@@ -50,6 +57,7 @@ STATUS: Final = doc.thing(
     rows_rejected=doc.NUMBER,
     results_partition=doc.NUMBER,
     results_offset=doc.NUMBER,
+    fastest_of=READING,
     summary={"type": ["object", "null"], "description": "as summary.json, when it is complete"},
     expired={**doc.FLAG, "description": "what the service had staged of it is removed"},
     service={

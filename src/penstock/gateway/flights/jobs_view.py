@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Final
 
 from penstock.flights.jobs import Job, State
-from penstock.flights.records import RecordError, Request, parse_job, parse_request
+from penstock.flights.records import (
+    MANY_STOPOVERS,
+    FastestOf,
+    RecordError,
+    Request,
+    parse_fastest_of,
+    parse_job,
+    parse_request,
+)
 
 REQUESTS_MS: Final = 7 * 24 * 3_600_000
 """Older requests say nothing any more: the service has had its time to see them, and to forget the job."""
@@ -21,8 +29,8 @@ class JobsView:
         self._jobs_max = jobs_max
         self._told: dict[str, Job] = {}
         """By the service."""
-        self._wanted: dict[str, int] = {}
-        """When each was asked for, in milliseconds, of those that the service has not told of."""
+        self._wanted: dict[str, Job] = {}
+        """As they were asked for, those that the service has not told of."""
         self._deleted: set[str] = set()
         """Those that somebody asked to be deleted, and the service has not told of that."""
         self.open_bytes = 0
@@ -35,9 +43,7 @@ class JobsView:
         return len(self._told) + len(self._wanted)
 
     def get(self, job: str) -> Job | None:
-        known = self._told.get(job)
-        if known is None and job in self._wanted:
-            known = Job(job, created_ms=self._wanted[job], updated_ms=self._wanted[job])
+        known = self._told.get(job) or self._wanted.get(job)
         if known is not None and job in self._deleted:
             return replace(known, state=State.DELETED, reason=None)
         return known
@@ -82,20 +88,20 @@ class JobsView:
     def apply_request(self, key: bytes | None, value: bytes | None, timestamp_ms: int) -> str | None:
         """The next record of `flights.requests`; the job that is to be deleted by it, if it is such a one."""
         try:
-            job, request = parse_job(key), parse_request(value)
+            job, request, fastest_of = parse_job(key), parse_request(value), parse_fastest_of(value)
         except RecordError:
             self.refused += 1
             return None
         if request is Request.CREATE:
-            self.wanted(job, timestamp_ms)
+            self.wanted(job, timestamp_ms, fastest_of)
         elif request is Request.DELETE:
             self.deleted(job)
             return job
         return None
 
-    def wanted(self, job: str, at_ms: int) -> None:
+    def wanted(self, job: str, at_ms: int, fastest_of: FastestOf = MANY_STOPOVERS) -> None:
         if job not in self._told and job not in self._wanted:
-            self._wanted[job] = at_ms
+            self._wanted[job] = Job(job, created_ms=at_ms, updated_ms=at_ms, fastest_of=fastest_of)
             self.open_jobs += 1
             self._make_room()
 

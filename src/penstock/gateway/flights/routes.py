@@ -10,8 +10,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from penstock.flights.jobs import QUERIES, State
-from penstock.flights.records import MESSAGES_MAX
+from penstock.flights.records import (
+    FASTEST_OF,
+    MANY_STOPOVERS,
+    MESSAGES_MAX,
+    FastestOf,
+    RecordError,
+)
 from penstock.flights.records import Request as JobRequest
+from penstock.flights.records import fastest_of as parse_fastest
 from penstock.gateway.errors import JSON, ApiFailure
 from penstock.gateway.flights import documentation as shapes
 from penstock.gateway.flights.admission import refuse_job
@@ -50,27 +57,42 @@ FOLLOW: Final = {None: True, "1": True, "0": False}
 )
 async def create(request: Request) -> Response:
     body = await request.body()
-    asked = parse_fields(body).get("job") if body else None
+    fields = parse_fields(body) if body else {}
+    asked, reading = fields.get("job"), fields.get(FASTEST_OF)
+    fastest_of = MANY_STOPOVERS if reading is None else parse_reading(reading)
     job = job_id(asked) if asked is not None else str(uuid4())
     flights = flights_of(request)
     known = await flights.find(job)
     if known is None:
-        await ask_for(flights, job)
+        await ask_for(flights, job, fastest_of)
     elif known.state is State.DELETED:
         raise ApiFailure(409, f"the job {job} was deleted: take another id", state=known.state)
     elif known.state is State.FAILED:
         raise ApiFailure(409, f"the job {job} has failed: {known.reason}", state=known.state)
+    elif reading is not None and known.fastest_of != fastest_of:
+        raise ApiFailure(
+            409,
+            f"the job {job} is about the fastest of {known.fastest_of}: take another id",
+            state=known.state,
+        )
     return json_answer({"job": job})
 
 
-async def ask_for(flights: Flights, job: str) -> None:
+def parse_reading(text: object) -> FastestOf:
+    try:
+        return parse_fastest(text)
+    except RecordError as error:
+        raise ApiFailure(400, str(error)) from None
+
+
+async def ask_for(flights: Flights, job: str, fastest_of: FastestOf) -> None:
     pulse = await flights.heartbeats.known()
     refusal = refuse_job(flights.view.open_jobs, pulse.quotas, flights.bounds)
     if refusal is not None:
         flights.metrics.refused(refusal.reason)
         raise ApiFailure(refusal.status, refusal.message, headers={"retry-after": str(refusal.retry_s)})
-    await flights.writer.request(job, JobRequest.CREATE)
-    flights.view.wanted(job, clock_ms())
+    await flights.writer.request(job, JobRequest.CREATE, fastest_of)
+    flights.view.wanted(job, clock_ms(), fastest_of)
 
 
 @router.get(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.flights.records import Request, chunk_headers, end_headers, request_value
+from penstock.flights.records import (
+    MANY_STOPOVERS,
+    FastestOf,
+    Request,
+    chunk_headers,
+    end_headers,
+    request_value,
+)
 from penstock.flights.topics import FILE_TOPICS, PLANS, REQUESTS
 from penstock.gateway.kafka.errors import KafkaUnavailableError, ProducerReplacedError, UnknownTopicError
 from penstock.gateway.kafka.planned_topics import ATTEMPTS_MAX, PlannedTopics
@@ -26,10 +33,10 @@ class FlightsWriter:
     async def end(self, job: str, file: str, messages: int) -> None:
         await self._write(FILE_TOPICS[file], job, None, end_headers(messages))
 
-    async def request(self, job: str, request: Request) -> None:
+    async def request(self, job: str, request: Request, fastest_of: FastestOf = MANY_STOPOVERS) -> None:
         if request is Request.CREATE:
             await self._topics.ensure(PLANS, PLANS.__getitem__)  # whoever may read soon finds them
-        await self._write(REQUESTS, job, request_value(request))
+        await self._write(REQUESTS, job, request_value(request, fastest_of))
 
     async def _write(
         self, topic: str, job: str, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()

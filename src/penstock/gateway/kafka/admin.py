@@ -22,6 +22,7 @@ from penstock.client.errors import PenstockError
 from penstock.client.kafka.cluster import SILENCE_MS_MAX
 from penstock.client.kafka.group_offsets import look_at_offsets
 from penstock.client.kafka.listed_offsets import list_offsets
+from penstock.client.topic_plan import REPLICATION_FACTOR_SETTING
 from penstock.gateway.kafka.errors import InvalidRequestError, KafkaClientError, KafkaUnavailableError
 from penstock.gateway.kafka.librdkafka import error_in
 
@@ -216,6 +217,25 @@ class KafkaAdmin:
             )
             for name, entry in sorted(entries.items())
         }
+
+    async def default_replication_factor(self, brokers: Sequence[int]) -> int:
+        """Replicas of a topic for which no number is given, as the first of the brokers says that answers."""
+        for broker in brokers[:-1]:
+            try:
+                return await self._default_replication_factor(broker)
+            except KafkaUnavailableError:
+                continue  # it stands still, or has just stopped
+        return await self._default_replication_factor(brokers[-1])
+
+    async def _default_replication_factor(self, broker: int) -> int:
+        def ask(client: AdminClient) -> Mapping[Any, Future[dict[str, ConfigEntry]]]:
+            resource = ConfigResource(ResourceType.BROKER, str(broker))
+            request_s = min(self._seconds_max, SILENCE_MS_MAX / 1000)
+            return client.describe_configs([resource], request_timeout=request_s)
+
+        value = (await self._ask(ask))[REPLICATION_FACTOR_SETTING].value
+        assert value is not None, "only secrets are not told"
+        return int(value)
 
     async def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
         """None goes back to the default."""

@@ -40,12 +40,17 @@ class PlannedTopics:
 
     async def _create(self, plan: TopicPlan) -> None:
         told = await self._kafka.reader.client.ask_anybody(MetadataQuestion(()), "the cluster")
+        brokers = sorted(broker.node_id for broker in told.brokers)
+        replication_factor = await self._replication_factor(brokers)
         with suppress(TopicExistsError):  # somebody was faster
             await self._kafka.admin.create_topic(
                 plan.name,
                 partitions=plan.partitions,
-                assignment=plan.assignment([broker.node_id for broker in told.brokers]),
+                assignment=plan.assignment(brokers, replication_factor),
                 config=plan.config,
             )
         self._kafka.reader.forget(plan.name)
         await self._kafka.reader.partitions(plan.name, wait_s=CREATION_S_MAX)
+
+    async def _replication_factor(self, brokers: list[int]) -> int:
+        return await self._kafka.admin.default_replication_factor(brokers) if len(brokers) > 1 else 1

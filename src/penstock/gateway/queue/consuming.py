@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from penstock.gateway.errors import ApiFailure
 from penstock.gateway.kafka.errors import KafkaUnavailableError, OffsetOutOfRangeError, UnknownTopicError
+from penstock.gateway.queue.counting import Counting, PartitionKey
 from penstock.gateway.queue.keyed_locks import KeyedLocks
 from penstock.gateway.queue.position_logs import AllRegistered, PositionLogs
 from penstock.gateway.queue.positions import Claim, Handed, Verdict
@@ -38,6 +39,7 @@ class Consuming:
         self._topics = topics
         self._positions = PositionLogs(kafka, limits.checkpoint_records, registered)
         self._locks = KeyedLocks()
+        self._counting = Counting(kafka)
         self._read_ahead = ReadAhead(limits.read_ahead_bytes_max)
         self._fetch_bytes = limits.read_ahead_bytes
         self._seconds_max = limits.kafka_seconds_max
@@ -80,22 +82,41 @@ class Consuming:
             if verdict is Verdict.REPEATED and granted is not None:
                 return await self._read_again(topic, granted)
 
-    async def size(self, consumer: int, topic: str) -> int:
-        """How many offsets lie before the consumer."""
+    async def size(self, consumer: int, topic: str, at_most: int | None) -> int:
+        """How many messages lie before the consumer; `at_most` are counted, or all."""
+        try:
+            async with asyncio.timeout(self._seconds_max):
+                return await self._size(consumer, topic, at_most)
+        except TimeoutError:
+            raise KafkaUnavailableError("there is more than could be counted in time; ask again") from None
+
+    async def _size(self, consumer: int, topic: str, at_most: int | None) -> int:
         log = self._positions.of(consumer)
         await log.catch_up()
         identity = await self._topics.get(topic)
         state = log.of(consumer)
-        ends = await asyncio.gather(
-            *(self._kafka.reader.offsets(topic, partition) for partition in range(identity.partitions))
-        )
-        size = 0
-        for partition, offsets in enumerate(ends):
-            position = state.position(identity.topic_id, partition)
-            if position is None or not offsets.start <= position <= offsets.end:
-                position = offsets.start
-            size += offsets.end - position
-        return size
+        position_of = {
+            partition: state.position(identity.topic_id, partition)
+            for partition in range(identity.partitions)
+        }
+        if at_most is None:
+            is_stable = await self._counting.is_stable(topic)
+            return sum(
+                await asyncio.gather(
+                    *(
+                        self._counting.all(
+                            topic, PartitionKey(identity.topic_id, partition), position, is_stable=is_stable
+                        )
+                        for partition, position in position_of.items()
+                    )
+                )
+            )
+        found = 0
+        for partition, position in position_of.items():
+            found += await self._counting.at_least(topic, partition, position, at_most - found)
+            if found == at_most:
+                break
+        return found
 
     async def _next(
         self, consumer: int, topic: str, identity: TopicIdentity, positions: dict[int, int], turn: int

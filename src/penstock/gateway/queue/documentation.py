@@ -19,6 +19,12 @@ TOPIC: Final[Schema] = {
 }
 IDENTITY: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": ID_MAX}
 OFFSET: Final[Schema] = {"type": "integer", "minimum": 0}
+AT_MOST: Final[Schema] = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": ID_MAX,
+    "description": "Count no further than this: 1 asks only whether there is a message.",
+}
 REQUEST_ID: Final[Schema] = {
     "type": "string",
     "minLength": 1,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 ID_MAX: Final = 2**63 - 1
+NUMBERS: Final = ("consumer_id", "at_most")
 DIGITS: Final = re.compile("[0-9]{1,19}")
 
 Fields = dict[str, Any]
@@ -35,11 +36,11 @@ def parse_fields(body: bytes) -> Fields:
 
 
 def query_or_body(query: Sequence[tuple[str, str]], body: bytes) -> Fields:
-    """The query counts where both name a field. In a query, an id is its digits."""
+    """The query counts where both name a field. In a query, a number is its digits."""
     fields = parse_fields(body) if body else {}
     for name, value in query:
-        is_id = name == "consumer_id" and DIGITS.fullmatch(value) is not None
-        fields[name] = int(value) if is_id else value
+        is_number = name in NUMBERS and DIGITS.fullmatch(value) is not None
+        fields[name] = int(value) if is_number else value
     return fields
 
 
@@ -57,6 +58,10 @@ def identity(fields: Fields, name: str) -> int:
     if type(value) is not int or not 0 < value <= ID_MAX:
         raise ApiFailure(400, f"{name!r} is not a positive integer")
     return value
+
+
+def at_most(fields: Fields) -> int | None:
+    return None if fields.get("at_most") is None else identity(fields, "at_most")
 
 
 def request_id(fields: Fields) -> str | None:

@@ -133,11 +133,14 @@ async def consume(request: Request) -> Response:
 @router.get(
     "/size",
     summary="How many messages are left",
-    description="Counted in offsets, over all partitions." + GET_NOTE,
+    description="Messages that are committed, in all partitions. The first question about a topic reads all "
+    "that is left; what was counted is remembered, except of compacted topics. `at_most` ends it there."
+    + GET_NOTE,
     responses=doc.responses(doc.answer("The number", size=doc.OFFSET), 404),
-    openapi_extra=doc.query(topic=doc.TOPIC, consumer_id=doc.IDENTITY),
+    openapi_extra=doc.query("at_most", topic=doc.TOPIC, consumer_id=doc.IDENTITY, at_most=doc.AT_MOST),
 )
 async def size(request: Request) -> Response:
     fields = parameters.query_or_body(request.query_params.multi_items(), await request.body())
     consumer = parameters.identity(fields, "consumer_id")
-    return success(size=await queue_of(request).size(consumer, parameters.text(fields, "topic")))
+    topic, at_most = parameters.text(fields, "topic"), parameters.at_most(fields)
+    return success(size=await queue_of(request).size(consumer, topic, at_most))

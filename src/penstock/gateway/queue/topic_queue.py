@@ -49,9 +49,9 @@ class TopicQueue:
         await self._require_consumer(consumer, topic)
         return await self._consuming.consume(consumer, topic, request_id)
 
-    async def size(self, consumer: int, topic: str) -> int:
+    async def size(self, consumer: int, topic: str, at_most: int | None) -> int:
         await self._require_consumer(consumer, topic)
-        return await self._consuming.size(consumer, topic)
+        return await self._consuming.size(consumer, topic, at_most)
 
     async def _require_consumer(self, consumer: int, topic: str) -> None:
         require(await self._registry.use(consumer), Kind.CONSUMER, consumer, topic)

@@ -15,6 +15,7 @@ from penstock.gateway.traffic.metrics import TrafficMetrics
 from penstock.gateway.traffic.participants import Participants
 from penstock.gateway.traffic.recent import recent_start
 from penstock.gateway.traffic.writing import PositionWriter
+from penstock.traffic.participation import PARTICIPATION_KEY, WINDOW_S, parse_window, window_ms_of
 from penstock.traffic.topics import CONTRIBUTIONS, HEATMAP, MAP
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ class Traffic:
         limits = settings.limits
         self.city = City()
         self.feed = HeatFeed(limits.traffic_cells_max, self.city.grid)
-        self.participants = Participants(settings.traffic_participation_s, limits.traffic_cars_max)
+        given_s = settings.traffic_participation_s
+        self._follows_rule = given_s is None
+        self.participants = Participants(WINDOW_S if given_s is None else given_s, limits.traffic_cars_max)
         self.writer = PositionWriter(kafka, self.participants)
         self.metrics = TrafficMetrics(registry, self.feed)
         self._seconds_max = limits.kafka_seconds_max
@@ -50,7 +53,7 @@ class Traffic:
         self._follow(
             TopicFollower(reader, HEATMAP, begin=recent_start, apply=self.feed.apply, clear=self.feed.clear)
         )
-        if self.participants.required:
+        if self.participants.required or self._follows_rule:
             self._follow(
                 TopicFollower(
                     reader,
@@ -92,15 +95,24 @@ class Traffic:
 
     def _apply_map(self, records: list[ReadRecord]) -> None:
         for record in records:
-            self.city.apply(record.key, record.value)
+            if record.key == PARTICIPATION_KEY:
+                self._apply_window(record.value)
+            else:
+                self.city.apply(record.key, record.value)
         self.feed.redraw(self.city.grid)
 
     def _clear_map(self) -> None:
         self.city.clear()
+        self._apply_window(None)
         self.feed.redraw(self.city.grid)
+
+    def _apply_window(self, value: bytes | None) -> None:
+        if self._follows_rule:
+            self.participants.window_ms = window_ms_of(parse_window(value))
 
     async def _begin_contributions(self, reader: LogReader, topic: str, partition: int) -> int:
         """Older ones do not count any more."""
+        await self._map.caught_up.wait()  # which tells how old they may be
         return await offset_at(reader, topic, partition, clock_ms() - self.participants.window_ms)
 
     def _apply_contributions(self, records: list[ReadRecord]) -> None:

@@ -40,6 +40,7 @@ class RangeReader:
     layout: Layout
     ranges: Sequence[ByteRange]
     airports: Airports
+    fastest_of_all: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -47,7 +48,7 @@ class RangeReader:
                 asked = self.ranges[number]
                 with open_file(self.path) as file:
                     rows = read_range(file, asked.start, asked.end, self.layout)
-                    yield from reduce_rows(rows, self.airports)
+                    yield from reduce_rows(rows, self.airports, self.fastest_of_all)
 
 
 def plan_ranges(start: int, end: int, range_bytes: int, parallelism: int) -> list[ByteRange]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 
+from penstock.flights.records import ALL_FLIGHTS, MANY_STOPOVERS, FastestOf
 from penstock.pipelines.flights import starting, transforms
 from penstock.pipelines.flights.output import ResultsFolder, Summary, results_folder
 from penstock.pipelines.flights.progress import Progress, watched
@@ -42,6 +43,7 @@ def run(
     out: str,
     master: str | None = None,
     *,
+    fastest_of: FastestOf = MANY_STOPOVERS,
     progress: Progress = lambda _: None,
     config: Mapping[str, str] | None = None,
     java: Java | None = None,
@@ -61,7 +63,7 @@ def run(
         limit_shuffles(spark)
         is_done = False
         try:
-            summary = answer(spark, *tables, folder, progress=progress, began=began)
+            summary = answer(spark, *tables, folder, fastest_of=fastest_of, progress=progress, began=began)
             is_done = True
         except SPARK_ERRORS as error:
             raise JobError(f"Spark: {line_of(error)}") from error
@@ -82,6 +84,7 @@ def run_in(
     airports: CsvFile,
     out: str,
     *,
+    fastest_of: FastestOf = MANY_STOPOVERS,
     progress: Progress = lambda _: None,
 ) -> Summary:
     """The same in a session that is there."""
@@ -89,7 +92,9 @@ def run_in(
     itineraries.check()
     airports.check()
     with results_folder(out) as folder:
-        return answer(spark, itineraries, airports, folder, progress=progress, began=began)
+        return answer(
+            spark, itineraries, airports, folder, fastest_of=fastest_of, progress=progress, began=began
+        )
 
 
 def limit_shuffles(spark: SparkSession) -> None:
@@ -113,11 +118,13 @@ def answer(
     airports: CsvFile,
     folder: ResultsFolder,
     *,
+    fastest_of: FastestOf,
     progress: Progress,
     began: float,
 ) -> Summary:
-    rows = read_itineraries(spark, itineraries, read_airports(spark, airports))
-    flights = transforms.durations(rows).persist(StorageLevel.MEMORY_AND_DISK)
+    of_all = fastest_of == ALL_FLIGHTS
+    rows = read_itineraries(spark, itineraries, read_airports(spark, airports), of_all)
+    flights = transforms.durations(rows, fastest_of_all=of_all).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         with watched(spark, progress):
             tally = Tally(transforms.totals(flights).collect())

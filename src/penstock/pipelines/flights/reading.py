@@ -70,17 +70,20 @@ def read_airports(spark: SparkSession, file: CsvFile) -> Airports:
     )
 
 
-def read_itineraries(spark: SparkSession, file: CsvFile, airports: Airports) -> DataFrame:
+def read_itineraries(
+    spark: SparkSession, file: CsvFile, airports: Airports, fastest_of_all: bool = False
+) -> DataFrame:
     """What reduction.py makes of the file's rows."""
     if file.opened_by_spark:
-        return read_by_spark(spark, file).mapInArrow(partial(reduce_rows, airports=airports), DDL)
+        reduce = partial(reduce_rows, airports=airports, fastest_of_all=fastest_of_all)
+        return read_by_spark(spark, file).mapInArrow(reduce, DDL)
     layout, start, size = inspect(file.path, file.columns, file.delimiter)
     cores = spark.sparkContext.defaultParallelism
     ranges = plan_ranges(start, size, file.range_bytes, cores)
     # One task for each range, and one Python process for each core: a data source in Python would start four
     # more, only to plan.
     numbers = spark.range(0, len(ranges), 1, len(ranges))
-    return numbers.mapInArrow(RangeReader(file.path, layout, ranges, airports), DDL)
+    return numbers.mapInArrow(RangeReader(file.path, layout, ranges, airports, fastest_of_all), DDL)
 
 
 def read_by_spark(spark: SparkSession, file: CsvFile) -> DataFrame:

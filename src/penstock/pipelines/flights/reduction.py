@@ -6,15 +6,19 @@ and repeat: they go on as one row per route, with a list of its fares and one of
 leaves here is a fraction of the file, whatever its size, and it leaves the process that parsed the file:
 nothing else travels to Spark.
 
+When query 3 is asked about all flights of a route, the fastest of each go on as well, once more where they
+matter already: two of a great many, and those of which nobody can say how long they take.
+
 `clean`, `distances` and `stopovers` work on whole columns. Where a step is about routes or paths, it is done
 once for each that occurs.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +39,11 @@ if TYPE_CHECKING:
 
 STOPOVERS_MIN: Final = 3
 DETOUR_FACTOR: Final = 4
+FASTEST: Final = 2
+DURATION: Final = re.compile(
+    r"P(?=.)(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?", re.ASCII
+)
+DURATION_UNITS: Final = (86_400, 3_600, 60, 1)
 COUNTED_ROWS_MAX: Final = 500_000
 """Rows that wait to be counted together; the more, the better they collapse."""
 
@@ -54,6 +63,7 @@ DETAILS: Final = {
     "many": pa.bool_(),
     "totalTravelDistance": pa.float64(),
     "far": pa.bool_(),
+    "fast": pa.bool_(),
 }
 """Columns of a flight that matters by itself."""
 TOTALS: Final = {
@@ -67,7 +77,7 @@ SCHEMA: Final = pa.schema([*((name, pa.string()) for name in ROUTE_KEYS), *DETAI
 DDL: Final = (
     "rejected string, startingAirport string, destinationAirport string, left_out_q2 string, "
     "legId string, totalFare double, travelDuration string, arrivals string, many boolean, "
-    "totalTravelDistance double, far boolean, "
+    "totalTravelDistance double, far boolean, fast boolean, "
     "flights bigint, fareSum double, fares array<double>, counts array<bigint>"
 )
 # Not `pa.scalar`, which imports pandas: whoever imports this module would pay for it.
@@ -75,11 +85,17 @@ _NO_TEXT: Final = pa.nulls(1, pa.string())[0]
 _NO_NUMBER: Final = pa.nulls(1, pa.float64())[0]
 
 
-def reduce_rows(batches: Iterable[pa.RecordBatch], airports: Airports) -> Iterator[pa.RecordBatch]:
-    """The flights that matter with their details, and all flights by route."""
+def reduce_rows(
+    batches: Iterable[pa.RecordBatch], airports: Airports, fastest_of_all: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The flights that matter with their details, and all flights by route.
+
+    In `fast` is null, unless query 3 is about all flights: then it tells the rows that are for query 3 alone.
+    """
     direct = lru_cache(PAIRS_REMEMBERED)(airports.maybe_miles)
     along = lru_cache(PAIRS_REMEMBERED)(airports.maybe_miles_along)
     waiting: list[pa.RecordBatch] = []
+    leading: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         flights = stopovers(distances(clean(batch), direct, along))
@@ -87,12 +103,16 @@ def reduce_rows(batches: Iterable[pa.RecordBatch], airports: Airports) -> Iterat
             pc.and_(pc.is_null(flights["rejected"]), pc.or_(flights["many"], flights["far"]))
         )
         if details.num_rows:
-            yield listed(details)
+            yield listed(details, fast=False if fastest_of_all else None)
+        if fastest_of_all:
+            leading.append(fastest(flights))
         waiting.append(flights.select([*ROUTE_KEYS, "totalFare"]))
         rows += flights.num_rows
         if rows >= COUNTED_ROWS_MAX:
+            yield from fastest_together(leading)
             yield from by_route(waiting)
-            waiting, rows = [], 0
+            waiting, leading, rows = [], [], 0
+    yield from fastest_together(leading)
     yield from by_route(waiting)
 
 
@@ -164,7 +184,58 @@ def stopovers(flights: pa.RecordBatch) -> pa.RecordBatch:
     return flights.append_column("many", many)
 
 
-def listed(details: pa.RecordBatch) -> pa.RecordBatch:
+def fastest(flights: pa.RecordBatch) -> pa.RecordBatch:
+    """Of each route the two fastest flights, in the order of query 3, and all without a duration."""
+    flights = flights.filter(pc.is_null(flights["rejected"]))
+    seconds = for_each(flights["travelDuration"], duration_seconds, pa.int64())
+    untimed = flights.filter(pc.is_null(seconds))
+    timed = flights.filter(pc.is_valid(seconds))
+    order = {
+        "route": pc.binary_join_element_wise(timed[ROUTE[0]], timed[ROUTE[1]], "\n"),
+        "seconds": seconds.filter(pc.is_valid(seconds)),
+        "legId": timed["legId"],
+        "totalFare": timed["totalFare"],
+        "stopovers": for_each(timed["arrivals"], stopovers_of, pa.string()),
+        "travelDuration": timed["travelDuration"],
+    }
+    ranked = pc.sort_indices(pa.table(order), sort_keys=[(name, "ascending") for name in order])
+    route = order["route"].take(ranked)
+    before = pa.concat_arrays([pa.nulls(min(FASTEST, len(route)), pa.string()), route[:-FASTEST]])
+    first = ranked.filter(pc.fill_null(pc.not_equal(route, before), True))
+    found = pa.Table.from_batches([timed.take(first), untimed]).combine_chunks().to_batches()
+    return found[0] if found else untimed
+
+
+def fastest_together(leading: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of the fastest of several batches."""
+    flights = pa.Table.from_batches(leading).combine_chunks() if leading else None
+    if flights is not None and flights.num_rows:
+        found = fastest(flights.to_batches()[0])
+        no = pa.repeat(pa.scalar(False), found.num_rows)
+        columns = {name: found[name] for name in found.schema.names} | {"many": no, "far": no}
+        yield listed(pa.RecordBatch.from_pydict(columns), fast=True)
+
+
+def for_each(values: pa.Array, function: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
+    """A column of what the function says, asked once for each value that occurs."""
+    encoded = values.dictionary_encode()
+    return pa.array(map(function, encoded.dictionary.to_pylist()), kind).take(encoded.indices)
+
+
+def duration_seconds(text: str) -> int | None:
+    """As the transform `durations` has it."""
+    found = DURATION.fullmatch(text)
+    if found is None:
+        return None
+    return sum(int(number or 0) * unit for number, unit in zip(found.groups(), DURATION_UNITS, strict=True))
+
+
+def stopovers_of(arrivals: str) -> str:
+    return SEGMENT_SEPARATOR.join(arrivals.split(SEGMENT_SEPARATOR)[:-1])
+
+
+def listed(details: pa.RecordBatch, fast: bool | None) -> pa.RecordBatch:
+    details = details.append_column("fast", pa.repeat(pa.scalar(fast, pa.bool_()), details.num_rows))
     arrays = [details[name] for name in (*ROUTE_KEYS, *DETAILS)]
     nothing = [pa.nulls(details.num_rows, kind) for kind in TOTALS.values()]
     return pa.RecordBatch.from_arrays([*arrays, *nothing], schema=SCHEMA)

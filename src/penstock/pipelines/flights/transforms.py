@@ -1,7 +1,8 @@
 """The four queries as steps from DataFrame to DataFrame; each ends in the `select` that is its contract.
 
 They start from what reduction.py leaves of the table: flights with three or more stopovers (`many`) or longer
-than four times the direct way (`far`), each a row with its details, and one row for each route with the fares
+than four times the direct way (`far`), each a row with its details, and likewise, if query 3 asks for them,
+the fastest of all flights (`fast`, which is null otherwise); and one row for each route with the fares
 of all its flights (`flights`, `fareSum`, `fares`, `counts`), also by what they were rejected or left out for.
 
 Flights of several tables can go through together: the columns that tell the tables apart are then given as
@@ -15,14 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.pipelines.flights.reduction import FASTEST
 from penstock.pipelines.flights.schemas import SEGMENT_SEPARATOR, UNPARSABLE_DURATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
-
-FASTEST: Final = 2
 
 # \z and not $, which would also match before a carriage return at the end.
 DURATION: Final = r"\AP(?=.)(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?\z"
@@ -36,15 +36,25 @@ STOPOVERS: Final = (
 )
 
 
-def durations(flights: DataFrame) -> DataFrame:
-    """With `seconds`, for those that query 3 is about; without a duration `left_out_q3` says why."""
+def durations(flights: DataFrame, keys: Sequence[str] = (), *, fastest_of_all: bool = False) -> DataFrame:
+    """With `seconds`, for those that query 3 is about; without a duration `left_out_q3` says why.
+
+    With `fastest_of_all` there may be `fast` flights, which count on routes with a flight that is `many`.
+    """
+    asked = "many"
+    if fastest_of_all:
+        route = ", ".join((*keys, *ROUTE))
+        flights = flights.selectExpr("*", f"bool_or(many) OVER (PARTITION BY {route}) AS is_asked")
+        asked = "coalesce(fast, many) AND is_asked"
     seconds = " + ".join(
         f"coalesce(try_cast(regexp_extract(travelDuration, r'{DURATION}', {group}) AS bigint), 0) * {unit}"
         for group, unit in DURATION_SECONDS.items()
     )
     return flights.selectExpr(
-        "*", f"CASE WHEN many AND travelDuration RLIKE r'{DURATION}' THEN {seconds} END AS seconds"
-    ).selectExpr("*", f"CASE WHEN many AND seconds IS NULL THEN '{UNPARSABLE_DURATION}' END AS left_out_q3")
+        "*", f"CASE WHEN {asked} AND travelDuration RLIKE r'{DURATION}' THEN {seconds} END AS seconds"
+    ).selectExpr(
+        "*", f"CASE WHEN {asked} AND seconds IS NULL THEN '{UNPARSABLE_DURATION}' END AS left_out_q3"
+    )
 
 
 def totals(flights: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
@@ -70,7 +80,7 @@ def far(flights: DataFrame) -> DataFrame:
 
 
 def fastest(flights: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
-    """Query 3: of the flights with three or more stopovers the two fastest of each route, in this order."""
+    """Query 3: the two fastest of each route, of the flights that it is about, in this order."""
     route = (*keys, *ROUTE)
     rank = f"""row_number() OVER (PARTITION BY {", ".join(route)}
                    ORDER BY seconds, legId, totalFare, stopovers, travelDuration) AS rank"""

@@ -51,9 +51,12 @@ class Answered:
 def answer(spark: SparkSession, jobs: Sequence[Computing], tasks: int) -> dict[str, Answered]:
     """Queries 3 and 4 of these jobs."""
     files = [(each.job, path) for each in jobs for path in each.reduced]
-    tallies = _tallies(transforms.durations(_read(spark, files, tasks, _for_totals, KEYED_DDL)), jobs)
+    timed = partial(
+        transforms.durations, keys=[JOB], fastest_of_all=any(each.fastest_of_all for each in jobs)
+    )
+    tallies = _tallies(timed(_read(spark, files, tasks, _for_totals, KEYED_DDL)), jobs)
     averages = {job: tally.average_fare or 0.0 for job, tally in tallies.items()}
-    flights = transforms.durations(_read(spark, files, tasks, _many, KEYED_DDL))
+    flights = timed(_read(spark, files, tasks, _timed, KEYED_DDL))
     routes = _read(spark, files, tasks, partial(_routes, averages=averages), ROUTES_DDL)
     results = {
         "q3": transforms.fastest(flights, [JOB]),
@@ -107,17 +110,21 @@ def _keyed(job: str, rows: pa.RecordBatch, **more: float) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*columns, *rows.columns], names=[JOB, *more, *rows.schema.names])
 
 
-def _many(job: str, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-    """Flights with three or more stopovers."""
+def _timed(job: str, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+    """Flights that matter to query 3."""
     if not rows["flights"].null_count:
         return None
-    return _keyed(job, rows.filter(pc.fill_null(rows["many"], False)))
+    return _keyed(job, rows.filter(_is_timed(rows)))
+
+
+def _is_timed(rows: pa.RecordBatch) -> pa.Array:
+    return pc.fill_null(pc.or_kleene(rows["many"], rows["fast"]), False)
 
 
 def _for_totals(job: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Without the lists of fares: figures of routes, and of flights that may lack a duration."""
     if rows["flights"].null_count:
-        rows = rows.filter(pc.fill_null(rows["many"], False))
+        rows = rows.filter(_is_timed(rows))
     lists = {"fares", "counts"}
     columns = [
         pa.nulls(rows.num_rows, kind.type) if kind.name in lists else rows[kind.name] for kind in SCHEMA

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from penstock.flights.jobs import FILES, FileProgress, Job
+from penstock.flights.records import ALL_FLIGHTS
 from penstock.pipelines.flights.service.intervals import Intervals
 
 
@@ -59,6 +60,11 @@ class Entry:
     airports: str | None = None
     """Where the positions are, once they are known."""
     reduced: list[str] = field(default_factory=list)
+
+    @property
+    def fastest_of_all(self) -> bool:
+        """Whether query 3 is about all flights of a route."""
+        return self.public.fastest_of == ALL_FLIGHTS
 
     @property
     def size(self) -> int:

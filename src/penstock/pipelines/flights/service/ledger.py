@@ -25,10 +25,13 @@ from zlib import crc32
 
 from penstock.flights.jobs import QUERIES, Job, QueryProgress, State
 from penstock.flights.records import (
+    MANY_STOPOVERS,
     End,
+    FastestOf,
     RecordError,
     Request,
     ResultEnd,
+    parse_fastest_of,
     parse_job,
     parse_request,
     parse_upload,
@@ -92,6 +95,7 @@ class RowsReady:
     header: str
     airports: str
     pieces: tuple[Piece, ...]
+    fastest_of_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class Computing:
     created_ms: int
     rows: Mapping[str, int]
     """Of queries 1 and 2, that are written."""
+    fastest_of_all: bool = False
 
 
 def results_partition(job: str) -> int:
@@ -151,12 +156,12 @@ class Ledger:
 
     def _request(self, job: str, arrival: Arrival, result_ends: Mapping[int, int]) -> None:
         try:
-            request = parse_request(arrival.value)
+            request, fastest_of = parse_request(arrival.value), parse_fastest_of(arrival.value)
         except RecordError:
             self.refused += 1
             return
         if request is Request.CREATE:
-            self._entry(job, arrival.timestamp_ms, result_ends)
+            self._create(job, fastest_of, arrival.timestamp_ms, result_ends)
             return
         entry = self._entries.get(job)
         if entry is None:
@@ -165,6 +170,17 @@ class Ledger:
             self._end(entry, State.DELETED, DELETED, arrival.timestamp_ms)
         else:
             self._expire(entry, arrival.timestamp_ms)
+
+    def _create(self, job: str, fastest_of: FastestOf, at_ms: int, result_ends: Mapping[int, int]) -> None:
+        entry = self._entry(job, at_ms, result_ends)
+        if fastest_of in (MANY_STOPOVERS, entry.public.fastest_of) or entry.public.state.is_final:
+            return
+        if entry.reduced:
+            # Rows that overtook the request were reduced without it.
+            self._end(entry, State.FAILED, "what query 3 is about came after its rows: try again", at_ms)
+            return
+        entry.public = replace(entry.public, fastest_of=fastest_of)
+        self._changed[job] = None
 
     def _upload(self, job: str, arrival: Arrival, result_ends: Mapping[int, int]) -> None:
         file_name = _FILE_OF_TOPIC[arrival.topic]
@@ -265,7 +281,15 @@ class Ledger:
         for entry in self._receiving():
             file = entry.files["itineraries"]
             if entry.airports is not None and file.header is not None and file.pieces:
-                found.append(RowsReady(entry.public.job, file.header, entry.airports, file.pieces_in_order))
+                found.append(
+                    RowsReady(
+                        entry.public.job,
+                        file.header,
+                        entry.airports,
+                        file.pieces_in_order,
+                        entry.fastest_of_all,
+                    )
+                )
         return found
 
     def reduced(
@@ -294,6 +318,7 @@ class Ledger:
                 tuple(entry.reduced),
                 entry.public.created_ms,
                 {query: entry.public.queries[query].rows for query in ("q1", "q2")},
+                entry.fastest_of_all,
             )
             for entry in self._entries.values()
             if entry.public.state is State.COMPUTING

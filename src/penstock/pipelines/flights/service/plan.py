@@ -24,6 +24,7 @@ class Part:
     header: str
     airports: str
     pieces: tuple[Piece, ...]
+    fastest_of_all: bool = False
 
 
 def share(ready: Iterable[RowsReady], tasks: int) -> list[list[Part]]:
@@ -62,4 +63,4 @@ def cut(piece: Piece, first: int, others: int) -> list[Piece]:
 
 
 def _part(job: RowsReady, pieces: Sequence[Piece]) -> Part:
-    return Part(job.job, job.header, job.airports, tuple(pieces))
+    return Part(job.job, job.header, job.airports, tuple(pieces), job.fastest_of_all)

@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 from penstock.pipelines.flights.csv_blocks import BLOCK_BYTES, TOO_LONG, blocks, parse_block, rejects
 from penstock.pipelines.flights.geography import Airports
 from penstock.pipelines.flights.header import Layout, parse_header
-from penstock.pipelines.flights.reduction import ROUTE, SCHEMA, reduce_rows
+from penstock.pipelines.flights.reduction import ROUTE, SCHEMA, for_each, reduce_rows, stopovers_of
 from penstock.pipelines.flights.schemas import (
     AIRPORT_COLUMNS,
     AIRPORT_DELIMITER,
     ITINERARY_COLUMNS,
     ITINERARY_DELIMITER,
-    SEGMENT_SEPARATOR,
 )
 from penstock.pipelines.flights.service.folder import new_name, put_in_place
 from penstock.pipelines.flights.service.ledger import LOST, AirportsReady
@@ -126,7 +125,7 @@ def reduce_part(part: Part, path: str) -> list[dict[str, Any]]:
     read = rejected = 0
     rows = parsed(part.pieces, layout_of_itineraries(part.header))
     with put_in_place(path, lasting=True) as file, pa.ipc.new_file(file, SCHEMA) as writer:
-        for batch in reduce_rows(rows, airports_at(part.airports)):
+        for batch in reduce_rows(rows, airports_at(part.airports), part.fastest_of_all):
             writer.write_batch(batch)
             if batch["flights"].null_count:
                 for query, result in (("q1", many_stopovers(batch)), ("q2", far(batch))):
@@ -182,13 +181,8 @@ def joined(found: Iterable[bytes | None]) -> Iterator[bytes | None]:
 def many_stopovers(details: pa.RecordBatch) -> pa.RecordBatch:
     """Query 1, with the columns of its result; as the transform of the same name."""
     rows = details.filter(details["many"])
-    arrivals = rows["arrivals"].dictionary_encode()
-    stopovers = [
-        SEGMENT_SEPARATOR.join(codes.split(SEGMENT_SEPARATOR)[:-1])
-        for codes in arrivals.dictionary.to_pylist()
-    ]
     columns = {name: rows[name] for name in ("legId", *ROUTE, "totalFare")}
-    columns["stopovers"] = pa.array(stopovers, pa.string()).take(arrivals.indices)
+    columns["stopovers"] = for_each(rows["arrivals"], stopovers_of, pa.string())
     return pa.RecordBatch.from_pydict(columns)
 
 
