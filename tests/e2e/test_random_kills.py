@@ -101,7 +101,9 @@ def test_wrong_usage_is_one_line(broker: BrokerProcess) -> None:
         (("1", "--random", "--every", "1"), "leave out the target"),
         (("--random",), "--random needs --every SECONDS"),
         (("1", "--count", "3"), "are for --random"),
-        ((), "say who gets the signal, or --random"),
     ):
         assert line in penstock("cluster", "kill", *options, broker=broker).usage_complaint
+    nobody = penstock("cluster", "kill", broker=broker)
+    assert nobody.code == 2
+    assert "say who gets the signal, or --random" in nobody.err
     assert broker.running

@@ -81,7 +81,7 @@ def kill(
             raise WrongUsage("--random needs --every SECONDS")
         Killer(endpoint, number, random.Random(seed)).run(every, count)  # noqa: S311 - nothing to be kept secret
     elif target is None:
-        raise WrongUsage("say who gets the signal, or --random")
+        raise typer.BadParameter("say who gets the signal, or --random")
     elif (every, count, seed) != (None, None, None):
         raise WrongUsage("--every, --count and --seed are for --random")
     else:

@@ -102,6 +102,7 @@ def test_a_trace_on_demand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ["up", "--host", ""],
         ["up", "--brokers", "0"],
         ["up", "--controllers", "0"],
+        ["cluster", "kill"],
         ["cluster", "kill", "everything"],
         ["cluster", "kill", "1", "--signal", "HUP"],
         ["cluster", "trace"],

@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 import pytest
+import typer
 
 from penstock.cli import cluster_faults
 from penstock.cli.cluster_endpoint import NoEndpoint
@@ -144,7 +145,6 @@ def test_it_does_not_wait_for_ever(world: World, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"target": "1", "by_chance": True, "every": 1.0},
         {"by_chance": True},
         {"target": "1", "every": 1.0},
@@ -155,4 +155,10 @@ def test_it_does_not_wait_for_ever(world: World, monkeypatch: pytest.MonkeyPatch
 def test_what_cannot_be_meant(world: World, options: dict[str, Any]) -> None:
     with pytest.raises(WrongUsage):
         kill(**options)
+    assert world.sent == []
+
+
+def test_somebody_must_be_named(world: World) -> None:
+    with pytest.raises(typer.BadParameter):
+        kill()
     assert world.sent == []
