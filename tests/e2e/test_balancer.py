@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import NewTopic
 
 from tests.support.cluster import Cluster
+from tests.support.commands import penstock
 from tests.support.load import under_load
 from tests.support.topics import admin
 from tests.support.wait import wait_until
@@ -137,3 +139,17 @@ def test_what_is_proposed_is_only_said(tmp_path: Path) -> None:
         )
         assert not causes(cluster, "consolidate")
         assert all_are(cluster, lambda each: each["leader"] in (2, 3))
+        at = ("--bootstrap", cluster.bootstrap)
+        shown = penstock("cluster", "balance", "--dry-run", "--json", *at)
+        moves = json.loads(shown.out)["moves"]
+        assert {(move["topic"], move["partition"]) for move in moves} >= {("t", 0), ("t", 3)}
+        assert all_are(cluster, lambda each: each["leader"] in (2, 3))
+        said = penstock("cluster", "balance", "--yes", *at)
+        assert "t-0 is to be led by 1" in said.out
+        assert said.lines[-1].endswith("made; see `penstock cluster log`")
+        wait_until(
+            lambda: all_are(cluster, lambda each: each["leader"] == each["replicas"][0]), "leaders are even"
+        )
+        assert penstock("cluster", "balance", *at).lines == [
+            "the cluster is balanced: there is nothing to do"
+        ]

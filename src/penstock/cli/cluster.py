@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from penstock.cli.cluster_balance import balance
 from penstock.cli.cluster_decommission import decommission
 from penstock.cli.cluster_elect import elect
 from penstock.cli.cluster_endpoint import ALIVE, ask_if_there
@@ -101,6 +102,7 @@ def share_of(told: dict[str, Any], name: str) -> str | None:
     return f"{told['load'][name]:.0%}" if "load" in told else None
 
 
+cluster.command()(balance)
 cluster.command()(kill)
 cluster.command()(decommission)
 cluster.command()(elect)

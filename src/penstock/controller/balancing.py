@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 LOOK_S: Final = 1.0
 ON: Final = "on"
 OFF: Final = "off"
+AT_ONCE: Final = BalancerLimits(grace_ms=0, busy_ms=0, calm_ms=0, window_ms=0)
 
 Change = Callable[[Callable[["MetadataImage"], tuple[Sequence["MetadataRecord"], bool]]], Awaitable[bool]]
 
@@ -107,6 +108,18 @@ class Balancing:
         for move in self.proposed:
             if await self.carry_out(move):
                 self._balancer.moved(move, self.now_ms())
+
+    async def at_once(self, *, is_dry_run: bool) -> list[Move]:
+        """What is due without waiting: what can be done of it is done, unless it is only to be told."""
+        moves = Balancer(AT_ONCE).decide(self._image(), self.loads(), self.now_ms())
+        if is_dry_run:
+            return moves
+        done = []
+        for move in moves:
+            if await self.carry_out(move):
+                self._balancer.moved(move, self.now_ms())
+                done.append(move)
+        return done
 
     async def carry_out(self, move: Move) -> bool:
         """Whether anything was changed: the partition may not be any more as it was."""

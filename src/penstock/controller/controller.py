@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.metadata.elections import ElectionOutcome
     from penstock.metadata.image import MetadataImage
     from penstock.metadata.load import BrokerLoad
+    from penstock.metadata.moves import Move
     from penstock.metadata.partition_changes import IsrChange, IsrOutcome
     from penstock.metadata.reassignments import Reassignment, ReassignmentOutcome
     from penstock.metadata.recovery import Ends
@@ -358,6 +359,10 @@ class Controller:
             waiting = elections.without_leader(image, partitions)
             ends = await self.active.recovery.ask_ends(image, waiting)
         return await self.active.change(lambda image: elections.elect_leaders(image, partitions, kind, ends))
+
+    async def balance(self, *, is_dry_run: bool) -> list[Move]:
+        """What the balancer does, or would do, if it does not wait for anything."""
+        return await self.active.balancing.at_once(is_dry_run=is_dry_run)
 
     async def alter_reassignments(self, requests: Sequence[Reassignment]) -> list[ReassignmentOutcome]:
         return await self.active.change(
