@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from penstock import MessagesLostError, Subscriber
+from penstock import MessagesLostError, Publisher, Subscriber
 from tests.support.cluster import Cluster, NodeProcess
-from tests.support.topics import create_topic, fill
+from tests.support.topics import admin, create_topic, fill
 from tests.support.wait import wait_until
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def test_a_ceiling_takes_and_tells(cluster: Cluster) -> None:
 
 def test_while_a_coordinator_is_missing_nothing_goes(cluster: Cluster) -> None:
     topic, grace_ms = "unread", 600
-    commit(cluster.bootstrap, "somebody", "away", 0)  # so that there is a topic for offsets
+    create_topic(cluster.bootstrap, "known")
+    commit(cluster.bootstrap, "somebody", "known", 0)  # so that there is a topic for offsets
     create_topic(cluster.bootstrap, topic, retention="consumed", retention_consumed_grace_ms=str(grace_ms))
     fill(cluster.bootstrap, topic, [VALUE] * 100)
     leader = cluster.leader_of(topic)
@@ -152,8 +154,77 @@ def test_while_a_coordinator_is_missing_nothing_goes(cluster: Cluster) -> None:
     assert f"{topic}-0: removed" not in leader.log
     cluster.start_again(*others)
     cluster.wait_healed([topic])
-    wait_for_start(cluster.bootstrap, topic, 100)
-    wait_until_empty(cluster, topic)
+    wait_until(lambda: topic not in topics(cluster), "the topic is gone", timeout_s=20.0)
+
+
+def topics(cluster: Cluster) -> set[str]:
+    return set(admin(cluster.bootstrap).list_topics(timeout=20).topics)
+
+
+def test_a_topic_that_nobody_subscribes_to_any_more_is_deleted(cluster: Cluster) -> None:
+    topic, grace_ms = "left", 4_000
+    create_topic(cluster.bootstrap, topic, retention="consumed", retention_consumed_grace_ms=str(grace_ms))
+    with (
+        Publisher("weather", cluster.bootstrap) as publisher,
+        Subscriber("reader", cluster.bootstrap) as reader,
+    ):
+        reader.subscribe(topic)
+        publisher.put(topic, "sun")
+        assert reader.get(timeout=20) is not None
+        reader.unsubscribe(topic)
+        leader = cluster.leader_of(topic)
+
+        def unread_since() -> int:
+            return int(config_of(cluster, topic, "retention.consumed.unread.since.ms"))
+
+        since_ms = wait_until(lambda: max(0, unread_since()), "nobody subscribes", timeout_s=20.0)
+        # Whoever leads now goes on counting.
+        leader.kill()
+        wait_until(lambda: cluster.leader_of(topic) not in (None, leader), "another leader", timeout_s=20.0)
+        cluster.start_again(leader)
+        assert unread_since() in (since_ms, 0)
+        wait_until(lambda: topic not in topics(cluster), "the topic is gone", timeout_s=30.0)
+        # A topic of that name is another one, also for who had numbers in this one.
+        assert publisher.put(topic, "fog").seq == 1
+    with (
+        Publisher("weather", cluster.bootstrap) as again,
+        Subscriber("reader", cluster.bootstrap) as returned,
+    ):
+        returned.subscribe(topic)
+        assert again.put(topic, "rain").seq == 2
+        got = returned.get(timeout=20)
+        assert got is not None
+        assert got.value in ("rain", b"rain")
+
+
+def test_who_subscribes_while_a_topic_goes_is_subscribed_to_the_next_one(cluster: Cluster) -> None:
+    topic = "going"
+    closed = AlterConfigOpType.SET
+    with (
+        Publisher("going", cluster.bootstrap) as publisher,
+        Subscriber("late", cluster.bootstrap) as reader,
+    ):
+        for number in range(3):
+            publisher.put(topic, "nobody reads this")
+            entry = ConfigEntry("retention.consumed.unread.since.ms", "0", incremental_operation=closed)
+            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+            client = admin(cluster.bootstrap)
+            (future,) = client.incremental_alter_configs([resource]).values()
+            future.result(20)
+            reader.subscribe(topic)
+            assert client.list_topics(timeout=20).topics[topic].error is None
+            publisher.put(topic, f"{number}")
+            got = reader.get(timeout=20)
+            assert got is not None
+            assert got.value in (f"{number}", f"{number}".encode())
+            reader.unsubscribe(topic)
+
+
+def config_of(cluster: Cluster, topic: str, name: str) -> str:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    client = admin(cluster.bootstrap)
+    (future,) = client.describe_configs([resource]).values()
+    return str(future.result(20)[name].value)
 
 
 class Reader(threading.Thread):

@@ -11,9 +11,11 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.controller.active import HeartbeatReply
+from penstock.metadata.alterations import Alteration, Operation, ResourceAlteration
 from penstock.metadata.assignments import NewTopic
+from penstock.metadata.image import ConfigResource, ResourceType
 from penstock.metadata.partition_changes import IsrOutcome
-from penstock.metadata.topics import TopicOutcome
+from penstock.metadata.topics import TopicOutcome, TopicReference
 from penstock.peers.connection import PeerDownError, PeerError
 from penstock.peers.peers import Lane
 from penstock.types import ApiError, ErrorCode
@@ -21,7 +23,8 @@ from penstock.wire.broker_heartbeat import write_request as write_heartbeat
 from penstock.wire.primitives import skip_tagged_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
 
     from penstock.config import NodeConfig
     from penstock.controller.controller import Controller
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CREATE_TOPICS = (19, 7)
+DELETE_TOPICS = (20, 6)
+INCREMENTAL_ALTER_CONFIGS = (44, 1)
 ALTER_PARTITION = (56, 3)
 REGISTRATION = (62, 4)
 HEARTBEAT = (63, 1)
@@ -195,6 +200,34 @@ class ControllerChannel:
         await self._until_known(created)
         return outcomes
 
+    async def set_topic_config(self, topic: str, name: str, value: str) -> None:
+        """Returns when this node knows it. Raises ApiError."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        if self.is_local:
+            wanted = ResourceAlteration(resource, [Alteration(name, Operation.SET, value)])
+            (outcome,) = await self._controller.incremental_alter_configs([wanted])
+            if outcome.error is not None:
+                raise outcome.error
+        else:
+            change = {"name": name, "config_operation": Operation.SET, "value": value}
+            asked = {"resource_type": ResourceType.TOPIC, "resource_name": topic, "configs": [change]}
+            body = {"resources": [asked], "validate_only": False}
+            answer = await self._ask(INCREMENTAL_ALTER_CONFIGS, body, Lane.CONTROL, self._wait_s)
+            check(answer.responses[0].error_code, f"a config of topic {topic}")
+        await self._until(lambda: self._controller.image.configs(*resource).get(name) == value)
+
+    async def delete_topic(self, topic_id: UUID) -> None:
+        """It is no failure if it is gone already. Raises ApiError."""
+        if self.is_local:
+            (outcome,) = await self._controller.delete_topics([TopicReference(topic_id=topic_id)])
+            code = ErrorCode.none if outcome.error is None else outcome.error.code
+        else:
+            body = {"topics": [{"name": None, "topic_id": topic_id}]}
+            answer = await self._ask(DELETE_TOPICS, body, Lane.CONTROL, self._wait_s)
+            code = answer.responses[0].error_code
+        if code is not ErrorCode.unknown_topic_id:
+            check(code, f"the deletion of the topic {topic_id}")
+
     async def ensure_internal_topic(
         self, name: str, partitions: int, configs: Mapping[str, str]
     ) -> TopicImage:
@@ -208,12 +241,13 @@ class ControllerChannel:
         return self._controller.image.topics[name]
 
     async def _until_known(self, names: Sequence[str | None]) -> None:
-        """The controller is ahead of us: wait until our own copy of the log has these topics."""
+        await self._until(lambda: all(name in self._controller.image.topics for name in names))
+
+    async def _until(self, is_known: Callable[[], bool]) -> None:
+        """The controller is ahead of us: wait until our own copy of the log has it."""
         try:
             async with asyncio.timeout(self._wait_s):
-                await self._controller.until(
-                    lambda: all(name in self._controller.image.topics for name in names)
-                )
+                await self._controller.until(is_known)
         except TimeoutError as error:
             raise ApiError(ErrorCode.request_timed_out, "the metadata do not arrive") from error
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.broker.coordinator import Coordinator
 from penstock.broker.group_shard import GroupShard
+from penstock.groups.marks import is_position
 from penstock.groups.messages import (
     CommitRequest,
     DeleteReply,
@@ -19,6 +20,7 @@ from penstock.groups.messages import (
     SyncReply,
     SyncRequest,
 )
+from penstock.types import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
     from penstock.groups.group import Group
     from penstock.metadata.image import MetadataDelta
-    from penstock.types import ErrorCode, TopicPartition
+    from penstock.types import TopicPartition
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
@@ -98,6 +100,10 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     async def commit(self, group_id: str, request: CommitRequest) -> OffsetsReply:
         shard = self.shard(group_id)
+        for where, offset in request.offsets.items():
+            if is_position(offset.metadata) and self._broker.controller.topic_config(where.topic).is_closed:
+                # In a moment it is gone or open again: see unread_topics.py.
+                raise ApiError(ErrorCode.coordinator_load_in_progress, f"topic {where.topic} is closed")
         reply = await shard.request(
             group_id, lambda token, now_ms: shard.core.commit(group_id, token, request, now_ms)
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.consumed_retention import ConsumedRetention
 from penstock.broker.repairs import Repairs
+from penstock.broker.unread_topics import UnreadTopics
 from penstock.storage import CompactionPlan, CompactionResult, StorageError, run_compaction
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Housekeeper:
         self._tasks = [
             loop.create_task(self._repeat(config.retention_check_ms, self.apply_retention)),
             loop.create_task(self._consumed.run()),
+            loop.create_task(UnreadTopics(self._broker).run()),
             loop.create_task(self._repeat(config.compaction_check_ms, self.apply_compaction)),
             loop.create_task(self._note_high_watermarks()),
             loop.create_task(self._look()),

@@ -33,12 +33,13 @@ class PositionsUnknownError(Exception):
     """Some coordinator did not answer, or was not sure to be one."""
 
 
-async def all_positions(broker: Broker, topics: Collection[str]) -> Positions:
-    """Raises PositionsUnknownError."""
+async def all_positions(broker: Broker, topics: Collection[str], *, closed: bool = False) -> Positions:
+    """With `closed`, of topics that nobody can subscribe to any more, see unread_topics.py: whoever still
+    would let somebody do so does not answer. Raises PositionsUnknownError."""
     found: Positions = {}
     answers = await asyncio.gather(
         *(
-            _positions_at(broker, node_id, indexes, topics)
+            _positions_at(broker, node_id, indexes, topics, closed)
             for node_id, indexes in (await _coordinators(broker)).items()
         )
     )
@@ -69,14 +70,14 @@ async def _coordinators(broker: Broker) -> dict[int, list[int]]:
 
 
 async def _positions_at(
-    broker: Broker, node_id: int, indexes: list[int], topics: Collection[str]
+    broker: Broker, node_id: int, indexes: list[int], topics: Collection[str], closed: bool
 ) -> Positions:
     try:
         if node_id == broker.config.node_id:
             async with asyncio.timeout(ANSWER_S_MAX):
-                return await positions_here(broker, indexes, topics)
+                return await positions_here(broker, indexes, topics, topics if closed else ())
         answer = await broker.peers.ask(
-            node_id, Lane.POSITIONS, *POSITIONS, _question(indexes, topics), timeout_s=ANSWER_S_MAX
+            node_id, Lane.POSITIONS, *POSITIONS, _question(indexes, topics, closed), timeout_s=ANSWER_S_MAX
         )
         return _read(answer)
     except TimeoutError as error:
@@ -85,8 +86,16 @@ async def _positions_at(
         raise PositionsUnknownError(f"node {node_id}: {error}") from error
 
 
-async def positions_here(broker: Broker, indexes: Iterable[int], topics: Collection[str]) -> Positions:
-    """The positions of the groups that live in these partitions of `__consumer_offsets`. Raises ApiError."""
+async def positions_here(
+    broker: Broker, indexes: Iterable[int], topics: Collection[str], closed: Iterable[str] = ()
+) -> Positions:
+    """The positions of the groups that live in these partitions of `__consumer_offsets`.
+
+    Raises ApiError, also if one of the `closed` topics is not closed here yet.
+    """
+    for topic in closed:
+        if not broker.controller.topic_config(topic).is_closed:
+            raise ApiError(ErrorCode.coordinator_load_in_progress, f"topic {topic} is not closed")
     shards = {index: _shard(broker, index) for index in indexes}
     await asyncio.gather(*(shard.confirm() for shard in shards.values()))
     for index, shard in shards.items():
@@ -104,9 +113,11 @@ def _shard(broker: Broker, index: int) -> GroupShard:
     return shard
 
 
-def _question(indexes: list[int], topics: Collection[str]) -> dict[str, Any]:
+def _question(indexes: list[int], topics: Collection[str], closed: bool) -> dict[str, Any]:
     wanted = [{"name": OFFSETS_TOPIC, "partition_indexes": indexes}]
-    return {"groups": [{"group_id": "", "topics": [*wanted, *({"name": name} for name in sorted(topics))]}]}
+    mark = {"partition_indexes": [0]} if closed else {}
+    named = ({"name": name, **mark} for name in sorted(topics))
+    return {"groups": [{"group_id": "", "topics": [*wanted, *named]}]}
 
 
 def _read(answer: Any) -> Positions:

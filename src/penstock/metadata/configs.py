@@ -28,6 +28,9 @@ from penstock.types import ApiError, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+UNREAD_SINCE = "retention.consumed.unread.since.ms"
+SUBSCRIBED, CLOSED = -1, 0
+"""Of it, what is no time: see broker/unread_topics.py."""
 DAY_MS = 86_400_000
 NO_EFFECT = " Accepted for compatibility; without effect in Penstock."
 
@@ -150,8 +153,8 @@ _KEYS = (
     ),
     ConfigKey(
         "retention.consumed.grace.ms", ConfigType.LONG, str(DAY_MS),
-        "With retention=consumed, how long messages of a topic without subscriptions are kept. Penstock's own"
-        " config.",
+        "With retention=consumed, how long a topic without subscriptions is kept, and its messages."
+        " Penstock's own config.",
         at_least(0),
     ),
     ConfigKey(
@@ -159,6 +162,12 @@ _KEYS = (
         "With retention=consumed, the age beyond which segments are deleted even if a subscription still"
         " needs them; -1 for no limit. Penstock's own config.",
         at_least(-1),
+    ),
+    ConfigKey(
+        UNREAD_SINCE, ConfigType.LONG, str(SUBSCRIBED),
+        "With retention=consumed, since when the topic has had no subscription, in milliseconds since 1970;"
+        " -1 if it has one, 0 while it is being deleted. Brokers keep it. Penstock's own config.",
+        at_least(SUBSCRIBED),
     ),
     ConfigKey(
         "retention.ms", ConfigType.LONG, str(7 * DAY_MS),
@@ -227,6 +236,7 @@ class TopicConfig:
     retention_consumed_bytes: int
     retention_consumed_grace_ms: int
     retention_consumed_ms: int
+    retention_consumed_unread_since_ms: int
     retention_ms: int
     segment_bytes: int
     segment_index_bytes: int
@@ -246,6 +256,11 @@ class TopicConfig:
     def is_consumed(self) -> bool:
         """What every subscription has got goes, and nothing goes by its age or size."""
         return self.delete and self.retention == "consumed"
+
+    @property
+    def is_closed(self) -> bool:
+        """Nobody can subscribe to the topic any more: it is about to be deleted."""
+        return self.is_consumed and self.retention_consumed_unread_since_ms == CLOSED
 
     @property
     def is_log_append_time(self) -> bool:

@@ -39,7 +39,7 @@ class Setting:
 
     async def prepare(self, partitions: int = 1, **configs: str) -> None:
         named = [(name.replace("_", "."), value) for name, value in configs.items()]
-        wanted = NewTopic(TOPIC, partitions, configs=[("retention", "consumed"), *named])
+        wanted = NewTopic(TOPIC, partitions, configs=[*{"retention": "consumed", **dict(named)}.items()])
         await self.broker.controller.create_topics([wanted])
         await self.broker.controller.publisher.settled()
         await self.broker.groups.ensure_topic()

@@ -1,8 +1,9 @@
 """OffsetFetch (9), version 9, between nodes: where the groups of partitions of `__consumer_offsets` stand.
 
 The first topic is `__consumer_offsets` with the partitions that the asked node should lead, the others are
-those to tell of. The answer names each group that has a position in one of these; an error stands for all.
-Before that the node confirms by a write that it leads the partitions, see subscription_positions.py.
+those to tell of, with a partition where the asked node must see that they are closed (unread_topics.py). The
+answer names each group that has a position in one of these; an error stands for all. Before that the node
+confirms by a write that it leads the partitions, see subscription_positions.py.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ async def subscription_positions(request: OffsetFetchRequest, context: RequestCo
     if not asked or asked[0].name != OFFSETS_TOPIC:
         return _refusal(ErrorCode.invalid_request)
     topics = {topic.name for topic in asked[1:]}
+    closed = [topic.name for topic in asked[1:] if topic.partition_indexes]
     try:
-        positions = await positions_here(context.broker, asked[0].partition_indexes, topics)
+        positions = await positions_here(context.broker, asked[0].partition_indexes, topics, closed)
     except ApiError as error:
         return _refusal(error.code)
     return {"groups": _groups(positions)}

@@ -50,6 +50,8 @@ class KafkaPublisher:
         def work(deadline: float) -> list[Put]:
             nonlocal wanted
             numbering = self._numbering(topic)
+            if seq is None and wanted is not None and wanted > numbering.seq + 1:
+                wanted = None  # the topic was deleted since, and all numbers went with it
             wanted, stored = numbering.plan(topic, wanted, len(values))
             known = numbering.puts(wanted, stored)
             return known + self._store(topic, numbering, values[stored:], key, deadline)

@@ -56,8 +56,16 @@ class Subscriptions:
         self.link.insist(lambda _: self._read(), failed)
 
     def begin(self, topic: str) -> None:
+        """Each attempt looks where the topic ends: it may be deleted and made anew between two of them."""
+        self._writes += 1
+
+        def work(deadline: float) -> None:
+            if self._is_unsure:
+                self._read()
+            self._transact(self._written(self._first_positions(topic, deadline)), (), deadline)
+
         failed = f"topic {topic!r} is not subscribed to"
-        self.write(self.link.insist(lambda deadline: self._first_positions(topic, deadline), failed))
+        self.link.insist(work, failed, f"it is not known whether topic {topic!r} is subscribed to")
 
     def end(self, topic: str) -> None:
         ending = self.of(topic)
@@ -79,22 +87,34 @@ class Subscriptions:
         if not positions:
             return
         self._writes += 1
-        number = self._writes
-        targets = {each: position.written(self._me, number) for each, position in positions.items()}
-        offsets = {each: GroupOffset(target.offset, target.metadata()) for each, target in targets.items()}
+        targets = self._written(positions)
 
         def work(deadline: float) -> None:
             if self._is_unsure:
                 self._read()
                 if any(self.positions.get(each) == target for each, target in targets.items()):
                     return  # what was tried before has happened
-            self._is_unsure = True
-            self.link.transact(outgoing, lambda _: offsets, deadline)
-            self._is_unsure = False
-            self.positions.update(targets)
+            self._transact(targets, outgoing, deadline)
 
         what = f"the position of subscriber {self._name!r} is"
         self.link.insist(work, f"{what} not written", f"{what} written or not, which is not known")
+
+    def _written(self, positions: Mapping[Partition, Position]) -> dict[Partition, Position]:
+        return {each: position.written(self._me, self._writes) for each, position in positions.items()}
+
+    def _transact(
+        self,
+        targets: Mapping[Partition, Position],
+        outgoing: Sequence[tuple[Partition, Outgoing]],
+        deadline: float,
+    ) -> None:
+        if not targets:
+            return
+        offsets = {each: GroupOffset(target.offset, target.metadata()) for each, target in targets.items()}
+        self._is_unsure = True
+        self.link.transact(outgoing, lambda _: offsets, deadline)
+        self._is_unsure = False
+        self.positions.update(targets)
 
     def _read(self) -> None:
         found = self._group_positions()

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.client.errors import InsufficientReplicasError, OutcomeUnknownError, PenstockError
-from penstock.client.kafka.failures import as_error, error_code
+from penstock.client.kafka.cluster import UNKNOWN_TOPIC_S
+from penstock.client.kafka.failures import UNKNOWN_TOPIC, as_error, error_code
 from penstock.client.kafka.raw.batch import SEQUENCES, encode_batch
 from penstock.client.kafka.raw.brokers import Brokers, check
 from penstock.client.kafka.raw.requests import (
@@ -260,13 +261,18 @@ class Transactional:
             check(code)
 
     def _coordinate(self, ask: Callable[[], Iterable[int]], deadline: float) -> None:
-        """Asks until all of the codes are 0, or one of them does not pass."""
+        """Asks until all of the codes are 0, or one of them does not pass.
+
+        A topic that stays unknown was deleted, and whoever began with it looks again.
+        """
+        unknown_until = min(deadline, time.monotonic() + UNKNOWN_TOPIC_S)
         while True:
             try:
                 self._ask_once(ask)
             except KafkaException as error:
                 code = error_code(error)
-                if verdict(code) is not Verdict.AGAIN or time.monotonic() >= deadline:
+                until = unknown_until if code in UNKNOWN_TOPIC else deadline
+                if verdict(code) is not Verdict.AGAIN or time.monotonic() >= until:
                     raise
                 is_ending = code == KafkaError.CONCURRENT_TRANSACTIONS
                 time.sleep(ENDING_PAUSE_S if is_ending else RETRY_PAUSE_S)
