@@ -71,6 +71,12 @@ class ClusterLimits:
     """How long a preferred leader has been in sync, and not busy, before leadership returns to it."""
     balancer_window_ms: int = 60_000
     """For so long the balancer leaves a partition alone that it has moved."""
+    balancer_busy_percent: int = 70
+    """Of its time: above it a broker gives leadership away."""
+    balancer_room_percent: int = 60
+    """As busy a broker may become by what it is given."""
+    balancer_calm_percent: int = 50
+    """As busy a preferred leader may become by what returns to it."""
     controller_request_ms_max: int = 5_000
     """How long a broker tries to reach the controller for a client's request."""
 

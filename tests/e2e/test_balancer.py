@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from tests.support.cluster import Cluster
@@ -19,8 +21,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PARTITIONS = 6
+SENSITIVE = (
+    "[cluster]",
+    "balancer_calm_ms = 1000",
+    "balancer_window_ms = 2000",
+    "balancer_busy_percent = 15",
+    "balancer_room_percent = 95",
+    "balancer_calm_percent = 10",
+)
+"""One machine makes no broker busy and leaves others idle: what is done then is shown with less."""
 QUICK = ("[cluster]", "balancer_grace_ms = 2000", "balancer_calm_ms = 1000", "balancer_window_ms = 2000")
 BALANCED_S_MAX = 60.0
+UNDER_WAY = 100
+"""Messages that are not acknowledged."""
 
 
 @pytest.fixture
@@ -121,6 +134,83 @@ def test_a_broker_that_holds_nothing_gets_its_share(cluster: Cluster) -> None:
         )
         load.goes_on()
     assert any("replicas, broker 4 has " in cause for cause in causes(cluster, "even"))
+
+
+class Heat:
+    """One message after the other, numbered, to each partition of a topic, as fast as they go."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._topic = topic
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._produce)
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "batch.num.messages": 1}
+        )
+        self.sent = 0
+        """To each partition."""
+
+    def _produce(self) -> None:
+        while not self._stop.is_set():
+            for partition in range(PARTITIONS):
+                while not self._try(partition):
+                    self._producer.poll(0.01)
+            self.sent += 1
+            self._producer.poll(0)
+        assert self._producer.flush(60) == 0
+
+    def _try(self, partition: int) -> bool:
+        if len(self._producer) > UNDER_WAY:
+            return False
+        self._producer.produce(self._topic, b"%d" % self.sent, partition=partition)
+        return True
+
+    def __enter__(self) -> Heat:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def numbers_in(bootstrap: str, topic: str, count: int) -> list[list[int]]:
+    """The messages of each partition, in their order; `count` are waited for, and then a moment longer."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+    found: list[list[int]] = [[] for _ in range(PARTITIONS)]
+
+    def read() -> bool:
+        for message in consumer.consume(10_000, 0.5):
+            if message.error() is None:
+                found[message.partition() or 0].append(int(message.value() or b""))
+        return all(len(each) >= count for each in found)
+
+    wait_until(read, "all messages", timeout_s=BALANCED_S_MAX)
+    read()
+    consumer.close()
+    return found
+
+
+def test_a_hot_topic_gets_additional_leaders_until_its_load_subsides(tmp_path: Path) -> None:
+    """Its partitions were packed on one leader. Their order, and all that was acknowledged, are kept."""
+    with Cluster(tmp_path, brokers=3, settings=SENSITIVE, balancer="on") as cluster:
+        client = admin(cluster.bootstrap)
+        packed = NewTopic("t", PARTITIONS, replica_assignment=[[1, 2, 3]] * PARTITIONS)
+        client.create_topics([packed])["t"].result(30)
+        cluster.wait_healed(["t"])
+        with Heat(cluster.bootstrap, "t") as heat:
+            wait_until(
+                lambda: {each["leader"] for each in partitions(cluster)} > {1},
+                "additional leaders",
+                timeout_s=BALANCED_S_MAX,
+            )
+        assert any(cause.startswith("spread: broker 1 is busy at ") for cause in causes(cluster, "spread"))
+        wait_until(
+            lambda: all_are(cluster, lambda each: each["leader"] == 1),
+            "one leader again",
+            timeout_s=BALANCED_S_MAX,
+        )
+        assert numbers_in(cluster.bootstrap, "t", heat.sent) == [list(range(heat.sent))] * PARTITIONS
 
 
 def test_what_is_proposed_is_only_said(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 Busy is the share of time in which the event loop's thread ran or waited for a processor, which Linux counts
 (/proc/…/schedstat); elsewhere its processor time alone. What a partition takes of it is estimated from what
-was done for it: a request costs about as much as a hundred kilobytes. Measuring each would cost more than the
-figures are worth, for the balancer has to know which partition is hot and about how much.
+was done for it: a request costs about as much as a hundred kilobytes, and where processors are short all of
+it takes longer. Measuring each would cost more than the figures are worth, for the balancer has to know which
+partition is hot and about how much.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class LoadMeter:
         self._partitions = partitions
         self._loop = asyncio.get_running_loop()
         self._measured_at = self._loop.time()
-        self._wanted_s = thread_wanted_s()
+        self._ran_s, self._wanted_s = thread_times_s()
         self._cpu_s = time.process_time()
         self._counted: dict[Partition, tuple[int, int, int]] = {}
         self._late_s = 0.0
@@ -67,16 +68,19 @@ class LoadMeter:
         elapsed_s = now - self._measured_at
         if elapsed_s < REPORT_S_MIN:
             return self.last
-        wanted_s, cpu_s = thread_wanted_s(), time.process_time()
+        (ran_s, wanted_s), cpu_s = thread_times_s(), time.process_time()
         busy = min(1.0, (wanted_s - self._wanted_s) / elapsed_s)
-        partitions = self._measure_partitions(elapsed_s, busy)
+        stretched = (wanted_s - self._wanted_s) / max(ran_s - self._ran_s, 1e-6)
+        partitions = self._measure_partitions(elapsed_s, busy, stretched)
         self.last = LoadData(
             busy, (cpu_s - self._cpu_s) / elapsed_s, self._late_s * 1000, *self._disk(), partitions
         )
-        self._measured_at, self._wanted_s, self._cpu_s, self._late_s = now, wanted_s, cpu_s, 0.0
+        self._measured_at, self._late_s = now, 0.0
+        self._ran_s, self._wanted_s, self._cpu_s = ran_s, wanted_s, cpu_s
         return self.last
 
-    def _measure_partitions(self, elapsed_s: float, busy: float) -> list[PartitionLoadData]:
+    def _measure_partitions(self, elapsed_s: float, busy: float, stretched: float) -> list[PartitionLoadData]:
+        """`stretched`: how much longer work takes than it would with a processor of its own."""
         counted, found = {}, []
         for partition in self._partitions():
             if not partition.is_leader:
@@ -88,7 +92,7 @@ class LoadMeter:
             touches, bytes_in, bytes_out = (
                 (new - old) / elapsed_s for new, old in zip(now, before, strict=True)
             )
-            share = touches * TOUCH_S + (bytes_in + bytes_out) * BYTE_S
+            share = stretched * (touches * TOUCH_S + (bytes_in + bytes_out) * BYTE_S)
             found.append(PartitionLoadData(partition.topic_id, partition.index, bytes_in, bytes_out, share))
         self._counted = counted
         total = sum(each.share for each in found)
@@ -109,11 +113,11 @@ class LoadMeter:
         return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
 
-def thread_wanted_s() -> float:
-    """For how long this thread ran, or was ready to run and had no processor."""
+def thread_times_s() -> tuple[float, float]:
+    """For how long this thread ran; and with the time in which it was ready to run and had no processor."""
     try:
         with open("/proc/thread-self/schedstat", "rb", buffering=0) as file:
             ran_ns, waited_ns, _ = file.read().split()
     except (OSError, ValueError):
-        return time.thread_time()
-    return (int(ran_ns) + int(waited_ns)) / 1e9
+        return time.thread_time(), time.thread_time()
+    return int(ran_ns) / 1e9, (int(ran_ns) + int(waited_ns)) / 1e9

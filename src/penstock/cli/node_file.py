@@ -263,10 +263,16 @@ def read_limits(
     read = kind(**limits)
     if isinstance(read, ClusterLimits) and read.controller_election_ms_min > read.controller_election_ms_max:
         raise NodeFileError("controller_election_ms_min: it is more than controller_election_ms_max")
+    if isinstance(read, ClusterLimits) and read.balancer_calm_percent >= read.balancer_busy_percent:
+        raise NodeFileError(
+            "balancer_calm_percent: leaders would go to and fro unless it is below …_busy_percent"
+        )
     return read
 
 
 def range_of_limit(name: str) -> Callable[[Any], int]:
+    if name.endswith("_percent"):
+        return whole_number(1, 100)
     if name in LIMITS_FROM_NOTHING:
         return whole_number(0, INT_MAX)
     if name.endswith("_bytes_max"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.metadata.balancing import Balancer, BalancerLimits
@@ -30,7 +31,6 @@ log = logging.getLogger(__name__)
 LOOK_S: Final = 1.0
 ON: Final = "on"
 OFF: Final = "off"
-AT_ONCE: Final = BalancerLimits(grace_ms=0, busy_ms=0, calm_ms=0, window_ms=0)
 
 Change = Callable[[Callable[["MetadataImage"], tuple[Sequence["MetadataRecord"], bool]]], Awaitable[bool]]
 
@@ -52,6 +52,9 @@ class Balancing:
             grace_ms=limits.balancer_grace_ms,
             calm_ms=limits.balancer_calm_ms,
             window_ms=limits.balancer_window_ms,
+            busy=limits.balancer_busy_percent / 100,
+            room=limits.balancer_room_percent / 100,
+            calm=limits.balancer_calm_percent / 100,
         )
         self._image = image
         self._change = change
@@ -111,7 +114,8 @@ class Balancing:
 
     async def at_once(self, *, is_dry_run: bool) -> list[Move]:
         """What is due without waiting: what can be done of it is done, unless it is only to be told."""
-        moves = Balancer(AT_ONCE).decide(self._image(), self.loads(), self.now_ms())
+        limits = replace(self._limits, grace_ms=0, busy_ms=0, calm_ms=0, window_ms=0)
+        moves = Balancer(limits).decide(self._image(), self.loads(), self.now_ms())
         if is_dry_run:
             return moves
         done = []
