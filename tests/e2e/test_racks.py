@@ -38,8 +38,8 @@ def test_replicas_spread_over_racks_and_consumers_read_in_theirs(tmp_path: Path)
     with SupervisedCluster(tmp_path, "--racks", ",".join(RACKS), brokers=4) as cluster:
         assert racks(cluster) == ["north", "south", "north", "south"]
         lines = penstock("cluster", "status", broker=cluster).lines
-        assert lines[1].split()[-1] == "RACK"
-        assert [line.split()[-1] for line in lines[2:6]] == ["north", "south", "north", "south"]
+        assert lines[1].split()[-2:] == ["RACK", "BUSY"]
+        assert [line.split()[-2] for line in lines[2:6]] == ["north", "south", "north", "south"]
         without = penstock("cluster", "status", "--json", "--http", "http://127.0.0.1:1", broker=cluster)
         assert [broker["rack"] for broker in json.loads(without.lines[0])["brokers"]] == racks(cluster)
 
