@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tests.support.postgres import PostgresProcess
 
 
+Named = TypeVar("Named")
 QUICK_RINGS = ("sim", "unit", "scripts")
 LONG_RINGS = ("browser", "e2e", "compat")
 FOLDERS = ("tests/browser", "tests/pipelines/shared_session")
@@ -76,17 +77,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
-    """Files in another order, and the tests of each. Every process of a run does the same."""
+    """Files in another order, and the tests of each. Every process of a run does the same.
+
+    What runs together stays together, and so do the tests of one file: they may share what it sets up.
+    """
     rng = random.Random(seed)
-    files: dict[str, list[pytest.Item]] = {}
+    groups: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
-        files.setdefault(together(item.nodeid), []).append(item)
-    names = list(files)
-    rng.shuffle(names)
+        files = groups.setdefault(together(item.nodeid), {})
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
     items.clear()
-    for name in names:
-        rng.shuffle(files[name])
-        items += files[name]
+    for _, files in shuffled(rng, groups):
+        for _, tests in shuffled(rng, files):
+            rng.shuffle(tests)
+            items += tests
+
+
+def shuffled(rng: random.Random, named: dict[str, Named]) -> list[tuple[str, Named]]:
+    entries = list(named.items())
+    rng.shuffle(entries)
+    return entries
 
 
 def arrange(items: list[pytest.Item]) -> None:

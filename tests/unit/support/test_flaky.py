@@ -6,10 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
+from tests.conftest import shuffle, together
 from tests.support import flaky, processes
 from tests.support.flaky import Round
 from tests.support.wait import wait_until
@@ -134,3 +137,23 @@ def test_no_hog_outlives_who_started_it() -> None:
         (hog,) = processes.children()[run.pid]
         run.send_signal(signal.SIGKILL)
     wait_until(lambda: (processes.stat_fields(hog) or ["Z"])[0] == "Z", "the hog ends")
+
+
+class Item(NamedTuple):
+    nodeid: str
+
+
+def test_another_order_leaves_together_what_shares_something() -> None:
+    """A file its fixtures, a folder its browser."""
+    files = ["tests/unit/a.py", "tests/unit/b.py", "tests/browser/c.py", "tests/browser/d.py"]
+    items: list[Any] = [Item(f"{file}::test_{number}") for file in files for number in range(6)]
+    before = list(items)
+    shuffle(items, 7)
+    assert items != before
+    assert sorted(items) == sorted(before)
+    in_order = [item.nodeid.partition("::")[0] for item in items]
+    assert len([file for file, _ in groupby(in_order)]) == len(files)
+    assert len([place for place, _ in groupby(map(together, in_order))]) == 3
+    again = list(before)
+    shuffle(again, 7)
+    assert again == items
