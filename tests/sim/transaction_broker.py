@@ -25,6 +25,7 @@ from penstock.broker.reply import Deferred
 from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.broker.wakeup import Wakeup
 from penstock.groups.limits import GroupLimits
+from penstock.metadata.config_layers import ConfigLayers
 from penstock.peers.connection import PeerError
 from penstock.replication.follower import AppendRecords, FetchAgain, Retry, StartAt, Stop, TruncateTo
 from penstock.replication.leader import Member
@@ -39,6 +40,7 @@ from tests.sim.transaction_controller import CONTROLLER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.metadata.configs import TopicConfig
     from penstock.metadata.image import MetadataImage
     from penstock.metadata.partition_changes import IsrChange
     from penstock.peers.peers import Lane
@@ -317,7 +319,11 @@ class _Controller:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._layers = ConfigLayers(broker.broker_id, {})
         self.publisher = SimpleNamespace(settled=self._settled)
+
+    def topic_config(self, name: str) -> TopicConfig:
+        return self._layers.topic(self.image, name)
 
     @property
     def image(self) -> MetadataImage:

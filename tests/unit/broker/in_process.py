@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 CLIENT_ID = b"tester"
 API_VERSIONS_KEY = 18
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
+"""A machine that is busy with other tests is no failure."""
 
 
 class InProcess:

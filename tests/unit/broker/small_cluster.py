@@ -26,7 +26,7 @@ QUICK = ClusterLimits(
     broker_session_ms=1_000,
     broker_heartbeat_ms=100,
     replica_fetch_wait_ms=100,
-    controller_request_ms_max=1_000,
+    controller_request_ms_max=30_000,
 )
 
 

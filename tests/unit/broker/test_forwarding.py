@@ -48,6 +48,7 @@ def test_every_forwarded_request_has_an_answer_with_and_without_a_controller() -
         for answer in ask_all():
             await answer
         await cluster.controller.stop()
+        cluster.other.channel._wait_s = 0.5
         *_, refused = await asyncio.gather(*ask_all(), client.ask(CREATE_TOPICS, 7, topic("t")))
         assert refused.topics[0].error_code is ErrorCode.request_timed_out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -70,6 +71,8 @@ def test_it_does_not_wait_for_ever() -> None:
     async def work(cluster: SmallCluster, client: InProcess) -> None:
         await cluster.other.lifecycle.stop()  # no more heartbeats
         cluster.other.lifecycle._unfenced.clear()
+        limits = replace(cluster.other.config.cluster, controller_request_ms_max=300)
+        cluster.other.config = replace(cluster.other.config, cluster=limits)
         answer = await client.ask(METADATA, 12, {"topics": []})
         assert 1 in [each.node_id for each in answer.brokers]
 

@@ -12,7 +12,7 @@ from penstock.metadata.assignments import NewTopic
 from penstock.peers.peers import Lane
 from penstock.transactions.messages import Identity, SendMarkers
 from penstock.types import ErrorCode, TopicPartition
-from tests.unit.broker.in_process import InProcess, eventually, with_broker
+from tests.unit.broker.in_process import WAIT_S_MAX, InProcess, eventually, with_broker
 from tests.unit.broker.small_cluster import SmallCluster, create, partition, with_cluster
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def test_a_partition_that_is_stuck_holds_up_no_other(monkeypatch: pytest.MonkeyP
         stuck = send(client.broker, 1, STUCK, WELL)
         await eventually(lambda: client.broker.partitions.require(*WELL).log.log_end_offset == 1)
         others = [send(client.broker, number, WELL) for number in range(2, 12)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S_MAX):
             for other in others:
                 await other.wait()
         assert not stuck.is_set()
         may_go_on.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S_MAX):
             await stuck.wait()
 
     with_broker(work)
@@ -78,7 +78,7 @@ def test_one_that_was_late_has_a_queue_of_its_own(monkeypatch: pytest.MonkeyPatc
         log = client.broker.partitions.require(*STUCK).log
         end_offset = log.log_end_offset
         await eventually(lambda: log.log_end_offset > end_offset)  # the next attempt is under way
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S_MAX):
             await send(client.broker, 2, WELL).wait()
         assert not stuck.is_set()
 
@@ -96,7 +96,7 @@ def test_whoever_asks_for_a_marker_is_answered_in_time(monkeypatch: pytest.Monke
             "coordinator_epoch": 0,
             "topics": topics,
         }
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S_MAX):
             answer = await client.ask(27, 1, {"markers": [marker]})
         found = {each.name: each.partitions[0].error_code for each in answer.markers[0].topics}
         assert found == {"stuck": ErrorCode.request_timed_out, "well": ErrorCode.none}
@@ -127,11 +127,11 @@ def test_one_that_was_late_at_another_node_holds_up_no_other_on_its_connection()
         markers._late.add(STUCK)
         stuck = send(cluster.controller, 1, STUCK)
         await asked.wait()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S_MAX):
             await send(cluster.controller, 2, WELL).wait()
         assert not stuck.is_set()
         may_go_on.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S_MAX):
             await stuck.wait()
 
     with_cluster(work)
@@ -149,7 +149,7 @@ def test_a_fault_on_the_way_is_not_the_end_of_a_marker(monkeypatch: pytest.Monke
             return await write_here(endings)
 
         monkeypatch.setattr(markers, "_write_here", faulty)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S_MAX):
             await send(client.broker, 1, WELL).wait()
         assert not faults
 
