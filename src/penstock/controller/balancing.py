@@ -60,6 +60,8 @@ class Balancing:
         self._change = change
         self._min_insync = min_insync
         self._balancer = Balancer(self._limits)
+        self._one_at_a_time = asyncio.Lock()
+        """What is decided is made, or not, before anything else is decided."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -102,28 +104,35 @@ class Balancing:
 
     async def _balance(self) -> None:
         known = self.proposed
-        self.proposed = self._balancer.decide(self._image(), self.loads(), self.now_ms())
-        if self.mode != ON:
-            for move in self.proposed:
-                if move not in known:
-                    log.info("the balancer proposes: %s (%s: %s)", move.text, move.rule, move.reason)
-            return
+        async with self._one_at_a_time:
+            self.proposed = await self._decide(self._balancer)
+            if self.mode == ON:
+                await self._make(self.proposed)
+                return
         for move in self.proposed:
+            if move not in known:
+                log.info("the balancer proposes: %s (%s: %s)", move.text, move.rule, move.reason)
+
+    async def _make(self, moves: list[Move]) -> list[Move]:
+        """Those that could be made."""
+        made = []
+        for move in moves:
             if await self.carry_out(move):
                 self._balancer.moved(move, self.now_ms())
+                made.append(move)
+        return made
+
+    async def _decide(self, balancer: Balancer) -> list[Move]:
+        """In another thread: with thousands of partitions it would hold up heartbeats and votes."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, balancer.decide, self._image(), self.loads(), self.now_ms())
 
     async def at_once(self, *, is_dry_run: bool) -> list[Move]:
         """What is due without waiting: what can be done of it is done, unless it is only to be told."""
         limits = replace(self._limits, grace_ms=0, busy_ms=0, calm_ms=0, window_ms=0)
-        moves = Balancer(limits).decide(self._image(), self.loads(), self.now_ms())
-        if is_dry_run:
-            return moves
-        done = []
-        for move in moves:
-            if await self.carry_out(move):
-                self._balancer.moved(move, self.now_ms())
-                done.append(move)
-        return done
+        async with self._one_at_a_time:
+            moves = await self._decide(Balancer(limits))
+            return moves if is_dry_run else await self._make(moves)
 
     async def carry_out(self, move: Move) -> bool:
         """Whether anything was changed: the partition may not be any more as it was."""
