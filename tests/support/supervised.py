@@ -62,11 +62,14 @@ class SupervisedCluster(BrokerProcess):
         self.bootstrap = ",".join(f"127.0.0.1:{self.port + index}" for index in range(brokers))
         self.folder = ClusterFolder(self.data)
         self._module = module
+        self._settings = folder / f"settings-{self.port}.toml"
+        # Most tests say themselves who leads and where replicas lie, and count who is elected.
+        self._settings.write_text('balancer = "off"\n')
 
     def command(self) -> list[str]:
         command = super().command()
         command[command.index("penstock")] = self._module
-        return command
+        return [*command, "--config", str(self._settings)]
 
     @property
     def node_ids(self) -> list[int]:
