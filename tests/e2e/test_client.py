@@ -131,6 +131,8 @@ def test_size_counts_messages_and_not_what_transactions_leave(
     write(b"d", partition=0)
     write(b"e", b"f", partition=1)
     with Consumer(topic, address) as consumer:
+        # A commit is acknowledged before its markers are there, and readers see it.
+        wait_until(lambda: consumer.size(topic) == 6, "all that was committed")
         for left in range(6, 0, -1):
             assert consumer.size(topic) == left
             consumer.get_next(topic)
@@ -140,7 +142,7 @@ def test_size_counts_messages_and_not_what_transactions_leave(
         assert not consumer.has_next(topic)
         assert consumer.size(topic) == 0
         write(b"g", partition=1)
-        assert consumer.has_next(topic)
+        wait_until(lambda: consumer.has_next(topic), "the message of the last transaction")
         with Consumer(topic, address) as second:
             assert second.size(topic) == 7
             assert len(read_all(second, topic)) == 7

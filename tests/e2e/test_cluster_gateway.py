@@ -58,6 +58,7 @@ def services(cluster: SupervisedCluster) -> dict[str, Any]:
 
 def test_it_tells_of_the_cluster_and_of_itself(cluster: SupervisedCluster) -> None:
     assert cluster.wait_ready().endswith(f"http={cluster.http}")
+    wait_until(lambda: services(cluster)["gateway"]["state"] == "running", "a gateway that serves")
     told = services(cluster)
     assert abs(told["gateway"].pop("heartbeat_ms") / 1000 - time.time()) < 60
     assert told["gateway"] == {

@@ -14,7 +14,7 @@ import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from penstock.client.kafka.listed_offsets import list_offsets
@@ -96,6 +96,21 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
 
 
 def create_replicated(bootstrap: str, topic: str, partitions: int, replicas: int) -> None:
+    """Through a change of the controller: then a request may time out, and have been carried out."""
     client = admin(bootstrap)
-    (future,) = client.create_topics([NewTopic(topic, partitions, replicas)]).values()
-    future.result(REQUEST_S_MAX)
+
+    def create() -> bool:
+        (future,) = client.create_topics([NewTopic(topic, partitions, replicas)]).values()
+        try:
+            future.result(REQUEST_S_MAX)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.REQUEST_TIMED_OUT:
+                tries.append(code)
+                return False
+            if code != KafkaError.TOPIC_ALREADY_EXISTS or not tries:
+                raise
+        return True
+
+    tries: list[int] = []
+    wait_until(create, f"topic {topic}", timeout_s=REQUEST_S_MAX)
