@@ -212,7 +212,7 @@ def test_who_subscribes_while_a_topic_goes_is_subscribed_to_the_next_one(cluster
             (future,) = client.incremental_alter_configs([resource]).values()
             future.result(20)
             reader.subscribe(topic)
-            assert client.list_topics(timeout=20).topics[topic].error is None
+            wait_until(lambda: topic in topics(cluster), "all brokers know the topic that was made anew")
             publisher.put(topic, f"{number}")
             got = reader.get(timeout=20)
             assert got is not None
